@@ -34,7 +34,7 @@ LIVE := tests/flower tests/deployment tests/ledger tests/console
 # The tests start many short processes, each of which would compile what it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install demo test test-slow test-oracle check lint types imports doctests pages docs screenshots bench format clean
+.PHONY: help install demo test test-slow mutants test-oracle check lint types imports doctests pages docs screenshots bench format clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +52,9 @@ test-slow: $(VENV)/.installed-test ## Run the slow tests, and the properties wit
 	@$(BIN)/python -m pytest -q -n 3 --dist loadfile -m slow $(LIVE) $(ARGS) $(allow_no_tests)
 	@$(BIN)/python -m pytest -q -n $(WORKERS) -m slow $(LIVE:%=--ignore=%) --ignore=tests/properties $(ARGS) $(allow_no_tests)
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --hypothesis-profile=thorough tests/properties $(ARGS) $(allow_no_tests)
+
+mutants: $(VENV)/.installed-test ## See which small faults the tests miss, for minutes a package (ARGS="agreement --minutes 10 --seed 2")
+	@$(BIN)/python -m tests.mutants $(ARGS)
 
 test-oracle: $(ORACLE_VENV)/.installed ## Compare with an independent solver (a large install)
 	@$(ORACLE_VENV)/bin/python -m pytest -q -m slow tests/reference/test_nashopt.py $(ARGS)

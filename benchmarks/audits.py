@@ -1,5 +1,6 @@
 """What audits cost: committing to records, training with a trace, an opening and a replay."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -29,8 +30,10 @@ LOCAL = LocalEpochs(0.1, 32, 1)
 REPEATS = 60
 
 
-def run() -> list[Row]:
-    return [_commitment(), _opening(), *_training()]
+def run() -> Iterator[Row]:
+    yield _commitment()
+    yield _opening()
+    yield from _training()
 
 
 def _records(count: int) -> Records:

@@ -1,5 +1,7 @@
 """Many consortia in one call against one call for each."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
 import fedaccord as fa
@@ -13,8 +15,9 @@ ONE_BY_ONE = 200
 """How many of them are solved one by one; the time for all is extrapolated."""
 
 
-def run() -> list[Row]:
-    return [_compare("individual"), _compare("uniform")]
+def run() -> Iterator[Row]:
+    yield _compare("individual")
+    yield _compare("uniform")
 
 
 def _compare(kind: SolvedKind) -> Row:

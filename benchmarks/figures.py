@@ -1,5 +1,6 @@
 """The paper's figures by the batch interface against solving every point separately."""
 
+from collections.abc import Iterator
 from dataclasses import asdict
 
 import fedaccord as fa
@@ -12,11 +13,9 @@ ONE_IN = 20
 """How many points are solved separately; the time for all is extrapolated."""
 
 
-def run() -> list[Row]:
-    return [
-        _compare("D, G, E and δ", ("fig5", "fig11", "fig13", "fig15"), target=15.0),
-        _compare("N (all as large as the largest)", ("fig3",), target=None),
-    ]
+def run() -> Iterator[Row]:
+    yield _compare("D, G, E and δ", ("fig5", "fig11", "fig13", "fig15"), target=15.0)
+    yield _compare("N (all as large as the largest)", ("fig3",), target=None)
 
 
 def _compare(swept: str, names: tuple[str, ...], target: float | None) -> Row:

@@ -1,5 +1,7 @@
 """A law of the loss with four terms against the paper's: one large consortium, a batch, laws."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
 import fedaccord as fa
@@ -24,8 +26,10 @@ def mixture(total: float, values: FloatArray = SHARES) -> Law:
     return Law.mixture(values * slope / float(Law.mixture(SHARES, shift).slope(total)), shift)
 
 
-def run() -> list[Row]:
-    return [_one(), _batch(), _robust()]
+def run() -> Iterator[Row]:
+    yield _one()
+    yield _batch()
+    yield _robust()
 
 
 def _one() -> Row:

@@ -1,5 +1,7 @@
 """Agreements whose slips are seen by audits against plain ones, for one large consortium."""
 
+from collections.abc import Iterator
+
 import fedaccord as fa
 from benchmarks.consortia import fresh, random_consortium
 from benchmarks.measure import Contestant, race
@@ -8,11 +10,9 @@ from benchmarks.row import Row, slower
 CLIENTS = 1_000_000
 
 
-def run() -> list[Row]:
-    return [
-        _against("audits of one client in ten", fa.Monitoring(audit=0.1)),
-        _against("checks of one sample", fa.Monitoring(audit=0.5, samples_checked=1)),
-    ]
+def run() -> Iterator[Row]:
+    yield _against("audits of one client in ten", fa.Monitoring(audit=0.1))
+    yield _against("checks of one sample", fa.Monitoring(audit=0.5, samples_checked=1))
 
 
 def _against(what: str, monitoring: fa.Monitoring) -> Row:

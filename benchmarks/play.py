@@ -1,7 +1,7 @@
 """The repeated game in one call against a loop that asks each client in every slot."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import inf, sqrt
 
 import numpy as np
@@ -20,13 +20,11 @@ SLIP = 40
 """The slot in which the first client slips."""
 
 
-def run() -> list[Row]:
+def run() -> Iterator[Row]:
     consortium = random_consortium(4, CLIENTS)
     agreement = fa.solve_agreement(consortium, margin=0.05, punishment=fa.Reversion(10))
-    return [
-        _compare(agreement, 0.0, "", target=50.0),
-        _compare(agreement, NOISE, f", misread by {NOISE:.0%}", target=None),
-    ]
+    yield _compare(agreement, 0.0, "", target=50.0)
+    yield _compare(agreement, NOISE, f", misread by {NOISE:.0%}", target=None)
 
 
 def _compare(agreement: fa.Agreement, noise: float, how: str, target: float | None) -> Row:

@@ -1,5 +1,7 @@
 """Agreements over ranges of all numbers against plain ones, for one large consortium."""
 
+from collections.abc import Iterator
+
 import fedaccord as fa
 from benchmarks.consortia import fresh, random_consortium
 from benchmarks.measure import Contestant, race
@@ -8,8 +10,9 @@ from benchmarks.row import Row, slower
 CLIENTS = 1_000_000
 
 
-def run() -> list[Row]:
-    return [_against(fa.Reversion()), _against(fa.Suspension())]
+def run() -> Iterator[Row]:
+    yield _against(fa.Reversion())
+    yield _against(fa.Suspension())
 
 
 def _against(punishment: fa.Reversion | fa.Suspension) -> Row:

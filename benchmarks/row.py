@@ -26,6 +26,8 @@ class Row:
     theirs: Timing | None = None
     cpu_ratio: float | None = None
     note: str = ""
+    failed: bool = False
+    """Whether the benchmark ended with an error; `note` says which."""
 
     @property
     def met(self) -> bool | None:
@@ -37,6 +39,18 @@ class Row:
     def as_json(self) -> dict[str, Any]:
         """The row as it is written to the JSON file."""
         return asdict(self) | {"met": self.met}
+
+    @classmethod
+    def from_json(cls, given: dict[str, Any]) -> "Row":
+        """The row that was written by `as_json`."""
+        fields = {name: value for name, value in given.items() if name != "met"}
+        timings = {name: fields[name] and Timing(**fields[name]) for name in ("ours", "theirs")}
+        return cls(**(fields | timings))
+
+
+def failed(benchmark: str, note: str) -> Row:
+    """The row of a benchmark that ended with an error."""
+    return Row(benchmark, benchmark, "–", note=note, failed=True)
 
 
 def slower(

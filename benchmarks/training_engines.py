@@ -5,6 +5,8 @@ loop runs with one thread and with one per core, and the better time counts: PyT
 for one another, so that two can be slower than one, especially on a busy machine.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 import torch
 
@@ -20,19 +22,18 @@ GEMM = 2_048
 """Rows and columns of the matrix product that measures peak performance."""
 
 
-def run() -> list[Row]:
-    rows = []
+def run() -> Iterator[Row]:
     for task in setting.TASKS:
         what = f"{task}, mini-batches, {setting.CLIENTS} clients x {setting.MINI_BATCH_SAMPLES:,}"
-        rows += _compare(what, setting.mini_batch_plan(task), target=3.0)
+        yield from _compare(what, setting.mini_batch_plan(task), target=3.0)
     ragged = np.random.default_rng(0).integers(1, 99, setting.CLIENTS, endpoint=True).tolist()
     for task in setting.TASKS:
         what = f"{task}, one gradient, {setting.CLIENTS} clients x 1 to 99"
-        rows += _compare(what, setting.plan(task, ragged, GradientStep(0.5), rounds=10), target=6.0)
+        plan = setting.plan(task, ragged, GradientStep(0.5), rounds=10)
+        yield from _compare(what, plan, target=6.0)
     for task in setting.TASKS:
         what = f"{task}, one gradient, {setting.CLIENTS} clients x 10,000 (the paper's)"
-        rows += _compare(what, setting.paper_plan(task), target=10.0, repeats=1)
-    return rows
+        yield from _compare(what, setting.paper_plan(task), target=10.0, repeats=1)
 
 
 def _compare(what: str, plan: TrainingPlan, target: float, repeats: int = 3) -> list[Row]:

@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from importlib.util import find_spec
 from time import perf_counter
 from typing import Any
@@ -24,13 +25,15 @@ _AGREE = 1e-4
 _PARTS = ("torch", "flwr", "ray")
 
 
-def run() -> list[Row]:
+def run() -> Iterator[Row]:
     if any(find_spec(part) is None for part in _PARTS):
         note = "skipped: needs `make bench PEERS=1`"
-        return [Row("training_flower", "mini-batches", AGAINST, note=note)]
+        yield Row("training_flower", "mini-batches", AGAINST, note=note)
+        return
     from benchmarks import training_setting as setting
 
-    return [_compare(task) for task in setting.TASKS]
+    for task in setting.TASKS:
+        yield _compare(task)
 
 
 def _compare(task: str) -> Row:

@@ -5,7 +5,7 @@ survival times. The numbers are made up. Slot by slot, every so many-th slot is 
 for the rest is extrapolated.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -25,15 +25,17 @@ HOSPITALS, REGIONS = [199, 172, 30, 85], [248, 156, 164, 129, 129, 40]
 SEEDS, TIMED = 10, 3
 
 
-def run() -> list[Row]:
+def run() -> Iterator[Row]:
     small, adam = LocalSteps(0.01, 4, 100), LocalSteps(0.01, 4, 100, optimiser="adam")
-    return [
-        *_compare("softmax", groups("softmax", HOSPITALS, small, 15)),
-        *_compare("softmax, Adam, FedAdam", groups("softmax", HOSPITALS, adam, 15, FedAdam(0.01))),
-        *_compare("mlp", groups("mlp", HOSPITALS, small, 15)),
-        *_compare("softmax, one gradient", groups("softmax", HOSPITALS, GradientStep(0.5), 50)),
-        *_compare("cox", groups("cox", REGIONS, LocalSteps(0.01, 8, 100), 5)),
-    ]
+    yield from _compare("softmax", groups("softmax", HOSPITALS, small, 15))
+    yield from _compare(
+        "softmax, Adam, FedAdam", groups("softmax", HOSPITALS, adam, 15, FedAdam(0.01))
+    )
+    yield from _compare("mlp", groups("mlp", HOSPITALS, small, 15))
+    yield from _compare(
+        "softmax, one gradient", groups("softmax", HOSPITALS, GradientStep(0.5), 50)
+    )
+    yield from _compare("cox", groups("cox", REGIONS, LocalSteps(0.01, 8, 100), 5))
 
 
 def groups(

@@ -4,7 +4,7 @@ When a client's turn comes, its images are gathered in the order that the plan d
 as in the other loops; pfl uses them in that order. Nothing is evaluated in the timed rounds.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
@@ -16,13 +16,15 @@ from benchmarks.row import Row, faster
 AGAINST = "pfl"
 
 
-def run() -> list[Row]:
+def run() -> Iterator[Row]:
     if find_spec("pfl") is None or find_spec("torch") is None:
         note = "skipped: needs `make bench PEERS=1`"
-        return [Row("training_pfl", "mini-batches", AGAINST, note=note)]
+        yield Row("training_pfl", "mini-batches", AGAINST, note=note)
+        return
     from benchmarks import training_setting as setting
 
-    return [_compare(task) for task in setting.TASKS]
+    for task in setting.TASKS:
+        yield _compare(task)
 
 
 def _compare(task: str) -> Row:

@@ -1,5 +1,7 @@
 """The uniform agreement against the paper's scan over all levels (Algorithm 2)."""
 
+from collections.abc import Iterator
+
 import fedaccord as fa
 from benchmarks.consortia import fresh
 from benchmarks.measure import Contestant, race
@@ -13,11 +15,12 @@ ONE_IN = 50
 """The scan checks one in this many levels, since all of them would take too long."""
 
 
-def run() -> list[Row]:
+def run() -> Iterator[Row]:
     small = fa.paper_consortium(clients=CLIENTS, samples=10_000)
     # A game with 100 times the data is the same game when the ratios are 100^1.5 times as large.
     large = fa.paper_consortium(clients=CLIENTS, samples=1_000_000, cost_per_sample=0.985e-11)
-    return [_compare(small, 1, 100.0), _compare(large, ONE_IN, 10_000.0)]
+    yield _compare(small, 1, 100.0)
+    yield _compare(large, ONE_IN, 10_000.0)
 
 
 def _compare(consortium: fa.Consortium, step: int, target: float) -> Row:

@@ -9,7 +9,7 @@ With ten clients it is the number of trainings that counts. Each group's value i
 a table of all 1,023, and the r.m.s. error of sampled values is compared at as many groups.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
@@ -33,17 +33,16 @@ Group = tuple[int, ...]
 Value = Callable[[Group], float]
 
 
-def run() -> list[Row]:
+def run() -> Iterator[Row]:
     if find_spec("pydvl") is None or find_spec("torch") is None:
         note = "skipped: needs `make bench PEERS=1`"
-        return [Row("value", f"values of {CLIENTS} clients' data", AGAINST, note=note)]
+        yield Row("value", f"values of {CLIENTS} clients' data", AGAINST, note=note)
+        return
     from fedaccord.training.rules import GradientStep, LocalEpochs
 
-    return [
-        *_valued("gradient steps", GradientStep(), target=1.5),
-        *_valued("mini-batches", LocalEpochs(), target=5.0),
-        _sampled(),
-    ]
+    yield from _valued("gradient steps", GradientStep(), target=1.5)
+    yield from _valued("mini-batches", LocalEpochs(), target=5.0)
+    yield _sampled()
 
 
 def _valued(name: str, local: Any, target: float) -> list[Row]:

@@ -6,6 +6,7 @@
 import resource
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -34,9 +35,10 @@ _BESIDE = 6 * CLIENTS
 """Roughly how many entries a slot has besides those of its rounds."""
 
 
-def run() -> list[Row]:
-    signed = [measure(ENTRIES, slots) for slots in SLOTS]
-    return [*signed, measure(ENTRIES, SLOTS[0], signed=False)]
+def run() -> Iterator[Row]:
+    for slots in SLOTS:
+        yield measure(ENTRIES, slots)
+    yield measure(ENTRIES, SLOTS[0], signed=False)
 
 
 def measure(entries: int, slots: int, *, signed: bool = True) -> Row:

@@ -28,7 +28,7 @@ _SLIDERS = {
         *(f"kind=uniform&discount_factor={0.6 + n / 200:g}" for n in range(20)),
         *(f"kind=uniform&punishment=reversion&margin={n / 400:g}" for n in range(20)),
     ],
-    "the fairest": [f"objective=fairest&margin={n / 400:g}" for n in range(20)],
+    "the fair share": [f"objective=fair-share&margin={n / 400:g}" for n in range(20)],
     "one level for many, numbers off by some per cent": [
         *(f"kind=uniform&within={n + 1}" for n in range(20)),
         *(f"kind=uniform&within={n + 1}&punishment=reversion" for n in range(20)),
@@ -37,15 +37,15 @@ _SLIDERS = {
         *(f"audit_rate=0.5&within={n + 1}" for n in range(20)),
         *(f"audit_rate=0.5&within={n + 1}&punishment=reversion" for n in range(20)),
     ],
-    "the fairest, numbers off by some per cent": [
-        *(f"objective=fairest&within={n + 1}" for n in range(20)),
-        *(f"objective=fairest&within={n + 1}&punishment=reversion" for n in range(20)),
+    "the fair share, numbers off by some per cent": [
+        *(f"objective=fair-share&within={n + 1}" for n in range(20)),
+        *(f"objective=fair-share&within={n + 1}&punishment=reversion" for n in range(20)),
     ],
     "whole samples, numbers off by some per cent": [
         f"whole_samples=yes&within={n + 1}" for n in range(20)
     ],
-    "the fairest whole samples, numbers off by some per cent": [
-        f"objective=fairest&whole_samples=yes&within={n + 1}" for n in range(20)
+    "the fair share whole samples, numbers off by some per cent": [
+        f"objective=fair-share&whole_samples=yes&within={n + 1}" for n in range(20)
     ],
     "one more member, numbers off by some per cent": [
         f"joins={n + 1}&within={n + 1}" for n in range(20)

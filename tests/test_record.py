@@ -1,9 +1,12 @@
 """Records in notebooks and programs: short reprs, safe HTML, strict JSON, data frames."""
 
 import builtins
+import copy
 import json
+import pickle
 from collections.abc import Callable, Iterator
-from functools import cache
+from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ import fedaccord as fa
 from fedaccord.cli import app
 from fedaccord.data.dataset import load_dataset
 from fedaccord.data.partition import RandomPartition
+from fedaccord.files.consortium import example_consortium
 from fedaccord.game.candidates import compare_laws
 from fedaccord.game.curve import Curve
 from fedaccord.game.measured import fit_law
@@ -22,7 +26,7 @@ from fedaccord.game.next_measurement import next_measurement
 from fedaccord.mechanisms.comparison import compare
 from fedaccord.mechanisms.contract.contract import design_menu
 from fedaccord.mechanisms.contract.model import ContractModel
-from fedaccord.record import SHOWN_ROWS, Record, columns_of, jsonable
+from fedaccord.record import SHOWN_ROWS, Record, Value, columns_of, jsonable
 from fedaccord.repeated.deviators import deviator_of
 from fedaccord.repeated.match import play
 from fedaccord.repeated.strategies import DeviateOnce
@@ -47,7 +51,7 @@ def training() -> Comparison:
     digits = load_dataset("digits")
     course = Course(
         Model(find_task("softmax"), digits),
-        lambda seed: RandomPartition(digits, [50, 50], seed),
+        partial(RandomPartition, digits, [50, 50]),
         rounds=3,
     )
     profiles = {"few": [[20, 0], [0, 0]], "more": [[50, 50], [50, 50]]}
@@ -114,6 +118,151 @@ RECORDS: dict[str, Callable[[], Record]] = {
     "candidate": lambda: compare_laws(curve())[0],
     "next measurement": lambda: next_measurement(fit_law(curve()), 400.0, 900.0),
 }
+
+
+@cache
+def suspending() -> fa.Agreement:
+    return fa.solve_agreement(example_consortium(), punishment=fa.Suspension())
+
+
+@cache
+def changing() -> fa.ChangingAgreement:
+    return fa.solve_changing(fa.ChangingConsortium.lasting(example_consortium()))
+
+
+def with_ranges() -> fa.Consortium:
+    return fa.Consortium(
+        valuation=[1e6, 2e6],
+        cost_per_sample=0.01,
+        samples=[5_000, 8_000],
+        rounds=50,
+        discount_factor=[0.8, 0.9],
+        names=["A", "B"],
+        ranges={"valuation": (9e5, 3e6)},
+    )
+
+
+def audited(**rates: Any) -> fa.Agreement:
+    return fa.solve_agreement(
+        example_consortium(), punishment=fa.Suspension(), monitoring=fa.Monitoring(**rates)
+    )
+
+
+TRAINED: dict[str, Callable[[], Value]] = {
+    "trial": lambda: fa.train(fa.paper_consortium(clients=2, samples=20, rounds=2), seeds=1),
+    "skewed trial": lambda: fa.train(
+        fa.paper_consortium(clients=2, samples=20, rounds=2), seeds=1, skew=0.5
+    ),
+    "calibration": lambda: fa.calibrate(rounds=2, seeds=2),
+    "joining": lambda: fa.join(clients=2, rounds=2, seeds=2),
+    "values of data": lambda: fa.value_data(clients=2, rounds=2, seeds=2),
+}
+"""Those that are trained."""
+SLOW = {*TRAINED, "dataset", "audit budgets", "mechanisms", "mechanism", "outcome", "tolerance"}
+VALUES: dict[str, Callable[[], Value]] = {
+    **RECORDS,
+    "least audits": lambda: fa.least_audits(fa.certify(suspending())),
+    "audit budgets": lambda: fa.audit_budgets(suspending()),
+    "coalition": lambda: (
+        fa.find_coalition(
+            fa.agreement_on(fa.paper_consortium(clients=4), [10.0, 10_000.0, 10.0, 0.0])
+        )
+        or pytest.fail("none")
+    ),
+    "departures": lambda: fa.departures(example_consortium()),
+    "false alarms": lambda: fa.false_alarms(audited(audit=0.9, false_alarm=0.01)),
+    "monitoring": lambda: fa.Monitoring(audit=0.9, false_alarm=0.01),
+    "monitoring by name": lambda: fa.Monitoring(audit={"A": 0.9, "B": 0.8}),
+    "reversion": lambda: fa.Reversion(5),
+    "suspension": lambda: fa.Suspension(3, model_keeps=0.1),
+    "range costs": lambda: fa.range_costs(with_ranges()),
+    "ranges": lambda: with_ranges().ranges or pytest.fail("none"),
+    "worth": lambda: fa.worth(fa.certify(suspending())),
+    "changing consortium": lambda: changing().changing,
+    "changing agreement": changing,
+    "changing certificate": lambda: fa.certify_changing(changing()),
+    "changing match": lambda: fa.play_changing(changing(), slots=5),
+    "misreport": lambda: fa.best_misreport(fa.paper_consortium(clients=3)),
+    "misreports": lambda: fa.Misreports(
+        fa.paper_consortium(clients=3), (fa.best_misreport(fa.paper_consortium(clients=3)),)
+    ),
+    "interview": lambda: fa.interview(
+        {
+            "name": "A",
+            "cases_per_month": 100,
+            "years_used": 2,
+            "gpu_price": 2.0,
+            "samples_per_second": 50,
+            "point_worth": 1_000.0,
+        }
+    ),
+    **TRAINED,
+}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in VALUES]
+)
+def test_a_copy_is_equal_and_has_nothing_computed(name: str) -> None:
+    value = VALUES[name]()
+    if isinstance(value, Record):
+        repr(value), value.to_dict(), value._repr_html_()  # some of what is computed once
+    for other in (pickle.loads(pickle.dumps(value)), copy.deepcopy(value), copy.copy(value)):
+        assert other == value
+        assert other is not value
+        assert type(other) is type(value)
+        assert other._made_of().keys() == getattr(other, "__dict__", other._made_of()).keys()
+        for field, array in value._made_of().items():
+            if isinstance(array, np.ndarray):
+                assert getattr(other, field).flags.writeable == array.flags.writeable
+        assert hash(other) == hash(value)
+    assert value != "something else"
+
+
+@pytest.mark.slow  # it makes them all
+def test_every_public_frozen_record_is_among_them() -> None:
+    public = {
+        each
+        for each in (getattr(fa, name) for name in fa.__all__)
+        if isinstance(each, type) and issubclass(each, Value)
+    }
+    tested = {type(VALUES[name]()) for name in VALUES if name not in TRAINED}
+    assert public - tested == {fa.Calibration, fa.DataValues, fa.Joining, fa.Trial}
+
+
+def test_records_are_equal_by_value() -> None:
+    one, other = with_ranges(), with_ranges()
+    assert one == other
+    assert one in [other]
+    assert hash(one) == hash(other)
+    assert len({one, other}) == 1
+    assert fa.certify(fa.solve_agreement(one)) == fa.certify(fa.solve_agreement(other))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        fa.paper_consortium(clients=4),
+        fa.paper_consortium(clients=3, samples=9_999),
+        fa.paper_consortium(clients=3, rounds=49),
+        fa.paper_consortium(clients=3).with_law(fa.Law.power(scale=1.0, exponent=0.5)),
+        next(iter(fa.paper_consortium(clients=3))),
+    ],
+)
+def test_what_differs_is_not_equal(other: Record) -> None:
+    assert fa.paper_consortium(clients=3) != other
+
+
+def test_names_count_and_missing_numbers_are_equal() -> None:
+    named = with_ranges()
+    assert named != fa.Consortium.of(
+        [replace(client, name=client.name.lower()) for client in named], rounds=50
+    )
+    unknown = estimate([0.5])
+    assert np.isnan(unknown.half_width)
+    assert unknown == estimate([0.5])
+    assert hash(unknown) == hash(estimate([0.5]))
+    assert unknown != estimate([0.6])
 
 
 @pytest.fixture(params=RECORDS, ids=lambda name: name)

@@ -142,6 +142,16 @@ def check_type(field: str, value: object, *types: type) -> None:
         )
 
 
+def refuse_subclass(field: str, cls: type, *supported: type, instead: str) -> None:
+    """Refuse to make an instance of a subclass where only these classes are supported.
+
+    Solvers and certificates compute with the fields of such an instance, so a method that a
+    subclass overrides would be used by some of them and not by others.
+    """
+    if cls not in supported:
+        raise InvalidInput(f"the subclass {cls.__name__} is not supported: {instead}", field=field)
+
+
 # --- Clients' names ------------------------------------------------------------------------
 
 
@@ -187,6 +197,7 @@ _EXTRAS = {
     "alembic": ("Alembic", "flower"),
     "pyod": ("PyOD", "detection"),
     "openpyxl": ("openpyxl", "spreadsheets"),
+    "python_calamine": ("python-calamine", "spreadsheets"),
     "mlflow": ("MLflow", "mlflow"),
     "fastapi": ("FastAPI", "console"),
     "uvicorn": ("Uvicorn", "console"),

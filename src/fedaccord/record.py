@@ -10,10 +10,13 @@ Consortium(name="the paper's setting, 3 clients", clients=3, rounds=50, samples=
 30000
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
+from dataclasses import fields
+from functools import cache, cached_property, partial
 from html import escape
 from itertools import islice
 from math import isfinite
+from types import MethodType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -36,7 +39,117 @@ _LONGEST_VALUE = 60
 """Characters of a value in a repr or in a cell of HTML."""
 
 
-class Record:
+class Value:
+    """A frozen dataclass that is equal to another by value: arrays, NaN and nested values included.
+
+    Values that are computed once, when they are first asked for, are neither compared nor copied
+    nor pickled. Subclasses are declared with `eq=False`.
+
+    >>> from fedaccord.game.law import Law
+    >>> Law.paper(50) == Law.paper(50), Law.paper(50) == Law.paper(60)
+    (True, False)
+    """
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it is of the same class, and all that it was made of is equal."""
+        if other is self:
+            return True
+        if type(other) is not type(self):
+            return NotImplemented
+        return _same(self._made_of(), other._made_of())
+
+    def __hash__(self) -> int:
+        """Of the class, the single values and the sizes of the others, which is quick to find."""
+        return hash((type(self), *map(_hashed, self._made_of().values())))
+
+    def __getstate__(self) -> Any:
+        """What a pickle keeps, and which of the arrays nobody can write to."""
+        made_of = self._made_of()
+        sealed = [name for name, value in made_of.items() if _is_sealed(value)]
+        return made_of, sealed
+
+    def __setstate__(self, state: Any) -> None:
+        """Make it anew."""
+        made_of, sealed = state
+        for name in sealed:
+            made_of[name].flags.writeable = False
+        for name, value in made_of.items():
+            object.__setattr__(self, name, value)
+
+    def _made_of(self) -> dict[str, Any]:
+        """Everything but what was computed since."""
+        if not hasattr(self, "__dict__"):  # it has slots
+            names = [each.name for each in fields(self)]  # type: ignore[arg-type]
+            return {name: getattr(self, name) for name in names}
+        cls: type = type(self)
+        cached = _cached_in(cls)
+        return {name: value for name, value in vars(self).items() if name not in cached}
+
+
+@cache
+def _cached_in(cls: type) -> frozenset[str]:
+    """The names of what instances of a class compute once."""
+    return frozenset(
+        name
+        for each in cls.__mro__
+        for name, value in vars(each).items()
+        if isinstance(value, cached_property)
+    )
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two values are equal; NaN is equal to NaN, and arrays are compared by value."""
+    if one is other:
+        return True
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple) and type(one) is type(other):
+        return len(one) == len(other) and all(map(_same, one, other))
+    if isinstance(one, partial) and isinstance(other, partial):
+        return _same((one.func, one.args, one.keywords), (other.func, other.args, other.keywords))
+    if isinstance(one, MethodType) and isinstance(other, MethodType):
+        return one.__func__ is other.__func__ and _same(one.__self__, other.__self__)
+    if _is_array(one) or _is_array(other):
+        if type(one) is not type(other) or one.shape != other.shape:
+            return False
+        return bool(((one == other) | (_is_nan(one) & _is_nan(other))).all())
+    return bool(one == other or (_is_nan(one) and _is_nan(other)))
+
+
+def _is_nan(value: Any) -> Any:
+    """Where a value is NaN: no other one differs from itself."""
+    return value != value  # noqa: PLR0124
+
+
+def _is_sealed(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and not value.flags.writeable
+
+
+def _is_array(value: Any) -> bool:
+    """Whether it is an array of NumPy's, or a tensor."""
+    described = hasattr(value, "shape") and hasattr(value, "dtype")
+    return described and not isinstance(value, np.generic)
+
+
+def _hashed(value: Any) -> int:
+    """The same for equal values: that of a single value, or a size."""
+    if _is_array(value):
+        return hash(tuple(value.shape))
+    if isinstance(value, Sized) and not isinstance(value, str | Value):
+        return len(value)
+    if isinstance(value, partial | MethodType):
+        return 0  # theirs would differ though they are the same
+    if isinstance(value, float | np.floating) and _is_nan(value):
+        return 0
+    try:
+        return hash(value)
+    except TypeError:
+        return 0
+
+
+class Record(Value):
     """A result that a terminal, a notebook, JSON and pandas can show."""
 
     __slots__ = ()

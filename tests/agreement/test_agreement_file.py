@@ -17,7 +17,7 @@ from tests.consortia import FEW, consortia
 
 KINDS: list[dict[str, Any]] = [
     {},
-    {"objective": "fairest", "margin": 0.05},
+    {"objective": "fair share", "margin": 0.05},
     {"punishment": fa.Reversion(3)},
     {"whole_samples": True},
     {"kind": "uniform"},

@@ -225,14 +225,13 @@ def enforceable(games: Games, equilibrium: FloatArray, profiles: FloatArray) -> 
     return profiles[~(slips | eager).any(axis=1)]
 
 
-@pytest.mark.parametrize("objective", ["least total cost", "fairest"])
 @pytest.mark.parametrize("seed", range(16))
-def test_no_enforceable_profile_is_better(seed: int, objective: Objective) -> None:
+def test_no_enforceable_profile_is_better(seed: int) -> None:
     games = setting(4 * (seed // 2) + seed % 2, 1)
     consortium = games.consortium(0)
     agreement = fa.solve_agreement(
         consortium,
-        objective=objective,
+        objective="least total cost",
         punishment=games.punishment,
         nobody_worse=games.nobody_worse,
         margin=games.margin,
@@ -244,12 +243,8 @@ def test_no_enforceable_profile_is_better(seed: int, objective: Objective) -> No
         return
     totals = grid.sum(axis=1, keepdims=True)
     costs = games.fees + grid + games.ratio * games.loss(totals)
-    if objective == "fairest":
-        best = float((1.0 - costs / before.cost).min(axis=1).max())
-        found = float((1.0 - agreement.cost / before.cost).min())
-    else:
-        best, found = -float(costs.sum(axis=1).min()), -float(agreement.cost.sum())
-    assert found >= best - 1e-9 * abs(best)
+    least = float(costs.sum(axis=1).min())
+    assert agreement.cost.sum() <= least + 1e-9 * abs(least)
 
 
 @pytest.mark.parametrize("seed", range(48))

@@ -1,7 +1,13 @@
+import copy
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import fedaccord as fa
+from fedaccord.game.law import Law
+from fedaccord.game.law_rows import rows_of
+from tests.agreement.settings import HOSPITALS
 from tests.consortia import with_patience, with_satiation
 
 
@@ -184,3 +190,95 @@ def test_the_search_finds_the_best_deviation_of_a_very_large_client(
     # a smooth minimum is found to the square root of the precision of its depth, here 1e-13
     assert certificate.deviation[0] == pytest.approx(1.0, rel=1e-6)
     assert certificate.punishment_holds.all()
+
+
+def conditions(certificate: fa.Certificate) -> list[bool]:
+    """What `holds` is made of, one by one."""
+    under, over = certificate.under_laws, certificate.over_ranges
+    return [
+        bool(certificate.keeps.all()),
+        bool(certificate.punishment_holds.all()),
+        certificate.law_holds,
+        under is None or under.held == under.laws,
+        over is None or over.holds,
+    ]
+
+
+def test_it_does_not_hold_if_only_one_client_slips(three: fa.Consortium) -> None:
+    impatient = with_patience(three, np.array([0.9, 0.1, 0.9]))
+    certificate = fa.certify(fa.agreement_on(impatient, [1.0, 1.0, 20.0]))
+    assert certificate.keeps.tolist() == [True, False, True]
+    assert conditions(certificate) == [False, True, True, True, True]
+    assert not certificate.holds
+
+
+def test_it_does_not_hold_if_only_one_client_would_leave_the_punishment(
+    three: fa.Consortium,
+) -> None:
+    """At its equilibrium the third gives all it has; it would leave 19 of 20."""
+    equilibrium = replace(
+        fa.solve_equilibrium(three), profile=np.array([0.0, 0.0, 19.0]), total=19.0
+    )
+    certificate = fa.certify(fa.Agreement(equilibrium, np.array([1.0, 1.0, 20.0]), "given"))
+    assert certificate.punishment_holds.tolist() == [True, True, False]
+    assert conditions(certificate) == [True, False, True, True, True]
+    assert not certificate.holds
+
+
+@pytest.mark.parametrize("punishment", ["reversion", "suspension"])
+def test_it_does_not_hold_for_a_law_that_is_not_of_the_class(
+    three: fa.Consortium, punishment: fa.agreement.punishment.PunishmentName
+) -> None:
+    """A law refuses a floor that is not finite, but records can be forged."""
+    agreement = fa.agreement_on(three, [1.0, 1.0, 20.0], punishment)
+    assert fa.certify(agreement).holds
+    law, consortium = copy.copy(three.law), copy.copy(three)
+    equilibrium = copy.copy(agreement.equilibrium)
+    object.__setattr__(law, "floor", np.array(np.inf))
+    object.__setattr__(consortium, "law", law)
+    object.__setattr__(equilibrium, "consortium", consortium)
+    certificate = fa.certify(replace(agreement, equilibrium=equilibrium))
+    assert conditions(certificate) == [True, True, False, True, True]
+    assert not certificate.holds
+
+
+def test_it_does_not_hold_if_it_fails_under_one_of_the_laws_it_was_made_for(
+    three: fa.Consortium,
+) -> None:
+    agreement = fa.agreement_on(three, [1.0, 1.0, 20.0])
+    certificate = fa.certify(replace(agreement, laws=rows_of(three.law)))
+    assert conditions(certificate) == [True] * 5
+    assert certificate.holds
+    certificate = fa.certify(replace(agreement, laws=rows_of(Law.power(40.0, 3.0))))
+    assert conditions(certificate) == [True, True, True, False, True]
+    assert not certificate.holds
+
+
+def test_it_does_not_hold_if_it_fails_somewhere_in_the_ranges_it_was_made_for() -> None:
+    consortium = HOSPITALS.within(0.1)
+    stated = fa.solve_agreement(consortium, robust=False)
+    certificate = fa.certify(replace(stated, ranges=consortium.ranges))
+    assert conditions(certificate) == [True, True, True, True, False]
+    assert not certificate.holds
+    robust = fa.certify(fa.solve_agreement(consortium))
+    assert robust.agreement.ranges is not None
+    assert conditions(robust) == [True] * 5
+    assert robust.holds
+
+
+def test_over_ranges_both_the_corners_and_the_search_must_find_nothing() -> None:
+    found = fa.certify(fa.solve_agreement(HOSPITALS.within(0.1))).over_ranges
+    assert found is not None
+    assert found.holds
+    one = np.arange(HOSPITALS.size) == 2
+    assert not replace(found, keeps=~one).holds
+    assert not replace(found, broken=1).holds
+
+
+def test_assumptions_are_listed_only_for_what_is_proved(three: fa.Consortium) -> None:
+    good = fa.certify(fa.agreement_on(three, [1.0, 1.0, 20.0]))
+    assert good.assumptions
+    assert not replace(good, keeps=np.array([True, False, True])).assumptions
+    none = fa.certify(replace(good.agreement, exists=False))
+    assert none.holds
+    assert not none.assumptions

@@ -1,5 +1,8 @@
 """Agreements of consortia that change: published numbers, an oracle, and properties."""
 
+import copy
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -381,9 +384,53 @@ def test_profiles_that_make_no_sense(profiles: list[list[float]], message: str) 
         changing_agreement_on(leaving(HOSPITALS, RIVERSIDE, 0.1), profiles)
 
 
+def test_each_condition_of_the_certificate_decides_alone() -> None:
+    good = certify_changing(solve_changing(leaving(HOSPITALS, RIVERSIDE, 0.1)))
+    assert good.holds
+    assert good.assumptions
+    one = np.zeros_like(good.keeps)
+    one[1, 2] = True
+    slips = replace(good, keeps=~one)
+    assert slips.punishment_holds.all()
+    assert slips.slipping(1) == [good.agreement.changing.names[2]]
+    leaves = replace(good, punishment_holds=~one)
+    assert leaves.keeps.all()
+    for certificate in (slips, leaves):
+        assert not certificate.holds
+        assert not certificate.assumptions
+
+
+def test_a_law_that_is_not_of_the_class_is_refuted_with_states_too() -> None:
+    """A law refuses a floor that is not finite, but records can be forged."""
+    agreement = solve_changing(leaving(HOSPITALS, RIVERSIDE, 0.1))
+    law, everyone = copy.copy(HOSPITALS.law), copy.copy(HOSPITALS)
+    changing, forged = copy.copy(agreement.changing), copy.copy(agreement)
+    object.__setattr__(law, "floor", np.array(np.inf))
+    object.__setattr__(everyone, "law", law)
+    object.__setattr__(changing, "everyone", everyone)
+    object.__setattr__(forged, "changing", changing)
+    certificate = certify_changing(forged)
+    assert certificate.keeps.all()
+    assert certificate.punishment_holds.all()
+    assert not certificate.law_holds
+    assert not certificate.holds
+
+
 def test_what_is_not_possible_with_states() -> None:
     changing = leaving(HOSPITALS, RIVERSIDE, 0.1)
     with pytest.raises(InvalidInput, match="not possible with states"):
         solve_changing(changing, punishment=Suspension(model_keeps=0.5))
     with pytest.raises(InvalidInput, match="objective: must be one of"):
         solve_changing(changing, objective="fairest")  # type: ignore[arg-type]
+
+
+def test_what_is_assumed_of_suspension_besides() -> None:
+    changing = leaving(HOSPITALS, RIVERSIDE, 0.1)
+    reversion, suspension = (
+        certify_changing(solve_changing(changing, punishment=punishment)).assumptions
+        for punishment in (Reversion(), Suspension(1))
+    )
+    assert len(reversion) == 3
+    assert suspension[:3] == reversion
+    assert len(suspension) == 4
+    assert "old model" in suspension[3]

@@ -1,4 +1,5 @@
 import tracemalloc
+from typing import Any
 
 import numpy as np
 import pytest
@@ -143,3 +144,27 @@ def test_bounds_at_many_totals_are_those_at_each() -> None:
     for rows in (game, twice.with_patience(patience)):
         one_by_one = [least_bounds(rows, total).min(axis=0) for total in totals.tolist()]
         np.testing.assert_allclose(bounds_at_all(rows, totals), one_by_one, rtol=1e-13)
+
+
+def test_rounding_does_not_keep_bounds_from_settling(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched, steps = [0], [0]
+    root, excess = Bounds._root, Bounds._excess
+
+    def counted_root(self: Bounds, *given: Any) -> Any:
+        searched[0] += 1
+        return root(self, *given)
+
+    def counted_excess(self: Bounds, *given: Any) -> Any:
+        steps[0] += 1
+        return excess(self, *given)
+
+    monkeypatch.setattr(Bounds, "_root", counted_root)
+    monkeypatch.setattr(Bounds, "_excess", counted_excess)
+    fa.solve_batch(
+        valuation=np.arange(1.0, 101.0),
+        cost_per_sample=0.985e-8,
+        samples=10_000.0,
+        rounds=50,
+        discount_factor=np.arange(0.0, 0.5, 0.005)[:, np.newaxis],
+    )
+    assert steps[0] < 20 * searched[0]

@@ -48,30 +48,13 @@ def test_least_total_cost_against_a_grid_of_levels(consortium: fa.Consortium) ->
     assert agreement.cost.sum() == pytest.approx(best, rel=1e-3)
 
 
-@pytest.mark.slow
-def test_fairest_against_a_grid_of_levels(consortium: fa.Consortium) -> None:
-    agreement = fa.solve_agreement(consortium, objective="fairest")
-    before = agreement.equilibrium.cost
-    best = -np.inf
-    for cheap in np.linspace(0.0, 20.0, 41):
-        for dear in np.linspace(0.0, 20.0, 41):
-            profile = np.array([25.0, *[cheap] * 4, *[dear] * 4])
-            saving = float((1 - fa.cost(consortium, profile) / before).min())
-            if saving > best and fa.certify(fa.agreement_on(consortium, profile)).holds:
-                best = saving
-    mine = float((agreement.saving / before).min())
-    assert mine >= best - 1e-9
-    assert mine == pytest.approx(best, rel=0.05)
-    assert fa.certify(agreement).holds
-
-
 OFTEN_WRONG_ONCE = [
     ([179.3, 167.2, 180.3, 86.3], [5.0, 3.0, 3.0, 6.0], [0.72, 0.52, 0.31, 0.48]),
     ([39.12, 84.61], [12.0, 7.0], [0.0, 0.89]),
 ]
 
 
-@pytest.mark.parametrize("objective", ["least total cost", "fairest"])
+@pytest.mark.parametrize("objective", ["least total cost", "fair share"])
 @pytest.mark.parametrize(("valuation", "samples", "patience"), OFTEN_WRONG_ONCE)
 def test_no_objective_creates_an_agreement_where_none_exists(
     valuation: list[float], samples: list[float], patience: list[float] | float, objective: str
@@ -86,7 +69,7 @@ def test_no_objective_creates_an_agreement_where_none_exists(
     assert fa.certify(agreement).holds
 
 
-@pytest.mark.parametrize("objective", ["least total cost", "fairest"])
+@pytest.mark.parametrize("objective", ["least total cost", "fair share"])
 def test_clients_that_contribute_everything_anyway_must_not_exceed_the_total(
     objective: str,
 ) -> None:
@@ -133,11 +116,11 @@ def test_in_whole_samples_clients_that_would_contribute_everything_are_asked_for
         discount_factor=[nearly, 0.05, 1e-12, 1e-12, nearly, nearly, nearly, 0.0, 0.5, 0.0],
         rounds=1,
     )
-    agreement = fa.solve_agreement(consortium, objective="fairest", whole_samples=True)
+    agreement = fa.solve_agreement(consortium, objective="fair share", whole_samples=True)
     assert fa.certify(agreement).holds
 
 
-@pytest.mark.parametrize("objective", ["least total cost", "fairest"])
+@pytest.mark.parametrize("objective", ["least total cost", "fair share"])
 @pytest.mark.parametrize(
     ("valuation", "samples", "patience"),
     [
@@ -167,7 +150,7 @@ def test_totals_without_a_profile_do_not_break_the_search() -> None:
     consortium = with_satiation(
         [50.0] * 4 + [40.0] * 3, [10.0] * 7, [0.05, 0.05, 0.05, 0.0, 0.327, 0.35, 0.655]
     )
-    agreement = fa.solve_agreement(consortium, objective="fairest")
+    agreement = fa.solve_agreement(consortium, objective="fair share")
     assert fa.certify(agreement).holds
     assert agreement.exists
 
@@ -177,11 +160,6 @@ WHOLE: list[tuple[Objective, dict[str, Any], list[float]]] = [
         "least total cost",
         {"valuation": [245, 122], "samples": [19, 29], "discount_factor": 0.72},
         [19, 5],
-    ),
-    (  # (27, 0.93), where the most data is (27, 2)
-        "fairest",
-        {"valuation": [527, 209], "samples": [27, 11], "discount_factor": 0.82},
-        [27, 1],
     ),
 ]
 

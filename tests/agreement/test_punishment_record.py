@@ -45,3 +45,33 @@ def test_in_words() -> None:
     assert str(kept) == "suspension for 2 slots, an old model worth 30 %, fees saved"
     assert repr(fa.Suspension(2, fees_saved=True)) == "Suspension(slots=2, fees_saved=True)"
     assert fa.Suspension(2, model_keeps=0.1).lasting(None) == fa.Suspension(None, model_keeps=0.1)
+
+
+class Exile(fa.Suspension):
+    """A punishment of one's own, which the solvers would take for its base class."""
+
+    def lasting(self, slots: Any) -> Any:
+        return Exile(None)
+
+
+class Fine(fa.Reversion):
+    """Another one."""
+
+
+class Glance(fa.Monitoring):
+    """Audits of one's own, of which the solvers would use the fields alone."""
+
+    def seen(self, shortfall: Any) -> Any:
+        return 0.5 * shortfall
+
+
+def test_subclasses_are_refused_by_name() -> None:
+    for form in (Exile, Fine):
+        with pytest.raises(fa.InvalidInput) as refused:
+            form(3)
+        assert str(refused.value) == (
+            f"punishment: the subclass {form.__name__} is not supported: use Reversion or "
+            "Suspension, and set their fields"
+        )
+    with pytest.raises(fa.InvalidInput, match="monitoring: the subclass Glance is not supported"):
+        Glance(audit=0.5)

@@ -144,7 +144,7 @@ def test_how_far_all_ranges_could_be_widened(name: str, edges: tuple[float, ...]
 @pytest.mark.slow
 def test_whole_samples_and_objectives() -> None:
     consortium = HOSPITALS.within(0.1)
-    for objective in ("most data", "least total cost", "fairest"):
+    for objective in ("most data", "least total cost", "fair share"):
         for whole in (False, True):
             options: Any = {"objective": objective, "whole_samples": whole, "margin": 0.01}
             agreement = fa.solve_agreement(consortium, **options)
@@ -318,3 +318,39 @@ def test_wrong_ranges_get_one_sentence() -> None:
     for wrong in ({}, {"share": 1.0}, {"share": 0.1, "factor": 2}, {"factor": 0.5}):
         with pytest.raises(fa.InvalidInput, match="within"):
             HOSPITALS.within(**wrong)
+
+
+def test_what_was_observed_counts_by_quality() -> None:
+    """Half the samples of quality 2 are the same game."""
+    samples = HOSPITALS.samples
+    halves = fa.Consortium(
+        valuation=HOSPITALS.valuation,
+        cost_per_sample=2.0 * HOSPITALS.cost_per_sample,
+        samples=0.5 * samples,
+        discount_factor=HOSPITALS.discount_factor,
+        communication_cost=HOSPITALS.communication_cost,
+        server_fee=HOSPITALS.server_fee,
+        rounds=HOSPITALS.rounds,
+        quality=2.0,
+    )
+    found = []
+    for consortium in (HOSPITALS, halves):
+        seen = fa.solve_equilibrium(consortium).profile
+        observed = consortium.within(0.1).with_ranges(observed=seen)
+        agreement = fa.solve_agreement(observed, objective="most data")
+        assert agreement.exists
+        assert fa.certify(agreement).holds
+        found.append(agreement.total)
+    assert found[0] == pytest.approx(found[1], rel=1e-6)
+
+
+def test_a_total_below_that_of_an_equilibrium_of_the_box_does_not_hold() -> None:
+    """Whoever would give more breaks nothing, so that the total alone decides."""
+    seen = fa.solve_equilibrium(HOSPITALS).profile
+    observed = HOSPITALS.within(0.1).with_ranges(observed=seen)
+    assert observed.ranges is not None
+    same, less = (
+        held_over(fa.agreement_on(observed, part * seen), observed.ranges) for part in (1.0, 0.999)
+    )
+    assert same.keeps.all()
+    assert not less.keeps.any()

@@ -49,12 +49,12 @@ def test_an_equilibrium_is_accepted_in_place_of_a_consortium() -> None:
 def test_the_record_names_its_options() -> None:
     agreement = fa.solve_agreement(
         fa.paper_consortium(),
-        objective="fairest",
+        objective="fair share",
         margin=0.05,
         whole_samples=True,
         punishment=fa.Reversion(9),
     )
-    assert (agreement.kind, agreement.objective) == ("individual", "fairest")
+    assert (agreement.kind, agreement.objective) == ("individual", "fair share")
     assert (agreement.margin, agreement.whole_samples) == (0.05, True)
     assert agreement.punishment.slots == 9
     assert (agreement.level, agreement.largest_level, agreement.first_converted) == (None,) * 3

@@ -350,23 +350,6 @@ def test_the_five_clients_under_reversion(
         assert agreement.cost.sum() == pytest.approx(cost, abs=5e-5)
 
 
-@pytest.mark.parametrize(
-    ("punishment", "total", "least"),
-    [
-        *((fa.Suspension(slots), 180.63, 0.06291) for slots in (1, 3, None)),
-        (fa.Reversion(), 180.63, 0.06291),
-        (fa.Reversion(1), 137.43, 0.05550),
-    ],
-    ids=str,
-)
-def test_the_fairest_of_the_five(punishment: Any, total: float, least: float) -> None:
-    agreement = fa.solve_agreement(FIVE, objective="fairest", punishment=punishment)
-    assert fa.certify(agreement).holds
-    assert agreement.total == pytest.approx(total, abs=0.005)
-    relative = agreement.saving / agreement.equilibrium.cost
-    assert relative.min() == pytest.approx(least, abs=5e-6)
-
-
 @pytest.mark.parametrize(("slots", "patience"), [(2, 0.5613), (3, 0.5005), (5, 0.4730)])
 def test_just_below_the_one_number_somebody_slips(slots: int, patience: float) -> None:
     """The worst case, a client with a share of .342666 of the total, and h = D: both sides."""

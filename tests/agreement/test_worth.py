@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import fedaccord as fa
-from fedaccord.agreement.worth import LEAST_SHARE, LEAST_SHARE_OF_A_MEMBER
+from fedaccord.agreement.worth import LEAST_SHARE, LEAST_SHARE_OF_A_MEMBER, Banded
 from fedaccord.errors import InvalidInput
 from fedaccord.files.consortium import example_consortium
 from fedaccord.game.curve import Curve
@@ -129,6 +129,79 @@ def test_verdicts_of_members() -> None:
     assert worse.verdicts == ("worth signing", "not worth it")
 
 
+@pytest.fixture
+def signed() -> fa.Worth:
+    """Worth signing for all and for each: both save 662 of 9,621 in each of four slots a year."""
+    found = fa.worth(agreed(two(valuation=[15e3, 15e3], cost_per_sample=40.0), [90.0, 90.0]))
+    assert found.saving.value == pytest.approx([661.8, 661.8], abs=0.1)
+    assert found.good_for_all
+    return found
+
+
+def changed(found: fa.Worth, saving: Any = None, low: Any = None, **changes: Any) -> fa.Worth:
+    value = found.saving.value if saving is None else np.array(saving)
+    band = (None, None) if low is None else (np.array(low), value + 1.0)
+    return dataclasses.replace(found, saving=Banded(value, *band), **changes)
+
+
+def test_each_condition_of_the_verdict_for_all_decides_alone(signed: fa.Worth) -> None:
+    """Of three conditions, two hold each time: the share, to be sure, a day of paperwork each."""
+    share = signed.saving_share
+    assert changed(signed, stake=signed.stake * (share / LEAST_SHARE)).verdict == "worth signing"
+    too_much_at_stake = changed(signed, stake=signed.stake * (1.01 * share / LEAST_SHARE))
+    assert too_much_at_stake.sure_for_all
+    unsure = changed(signed, low=[-1.0, 0.5])
+    assert not unsure.sure_for_all
+    assert unsure.may_lose_together
+    assert unsure.saving_share == share
+    # 400 a year for each of two is 100 a slot
+    paperwork = changed(signed, saving=[100.0, 99.9], stake=np.array([100.0, 100.0]))
+    assert changed(signed, saving=[100.0, 100.0]).least_per_year == 400.0
+    enough = changed(signed, saving=[100.0, 100.0], stake=np.array([100.0, 100.0]))
+    assert enough.verdict == "worth signing"
+    for found in (too_much_at_stake, unsure, paperwork):
+        assert found.verdict not in {None, "worth signing", "not worth it"}
+    assert changed(signed, low=[-1.0, 2.0]).verdict == "worth signing"  # sure together
+    assert not changed(signed, low=[-1.0, 2.0]).may_lose_together
+
+
+def test_each_condition_of_a_members_verdict_decides_alone(signed: fa.Worth) -> None:
+    one = np.array([1.0, 0.0])
+    share = signed.saving_shares / LEAST_SHARE_OF_A_MEMBER
+    small_share = changed(signed, stake=signed.stake * (1.0 + one * (1.01 * share - 1.0)))
+    assert small_share.small_shares.tolist() == [True, False]
+    unsure = changed(signed, low=[0.0, 1.0])
+    assert unsure.sure.tolist() == [False, True]
+    assert unsure.may_lose.tolist() == [False, False]
+    small_amount = changed(signed, saving=[99.9, 661.0], stake=np.array([100.0, 9000.0]))
+    assert small_amount.small_amounts.tolist() == [True, False]
+    for found in (small_share, unsure, small_amount):
+        assert found.verdicts is not None
+        assert found.verdicts[0] not in {"worth signing", "not worth it"}
+        assert found.verdicts[1] == "worth signing"
+        assert not found.good_for_all
+    for saving in (0.0, -1.0):
+        lost = changed(signed, saving=[saving, 661.0])
+        assert lost.verdicts == ("not worth it", "worth signing")
+        assert lost.gains.tolist() == [False, True]
+    least = changed(signed, saving=[100.0, 661.0], stake=np.array([10_000.0, 9000.0]))
+    assert least.verdicts == ("worth signing", "worth signing")
+    assert changed(signed, low=[-1.0, 1.0]).may_lose.tolist() == [True, False]
+
+
+def test_good_for_all_is_good_for_all_together_and_for_each(signed: fa.Worth) -> None:
+    too_much = changed(signed, saving=[100.0, 101.0], stake=np.array([9_000.0, 9_000.0]))
+    assert too_much.verdicts == ("worth signing", "worth signing")
+    assert too_much.verdict != "worth signing"
+    assert not too_much.good_for_all
+
+
+def test_nothing_is_saved_up_to_rounding(signed: fa.Worth) -> None:
+    """A saving is a difference of costs, of some 10,000 here, and is rounded like them."""
+    assert changed(signed, saving=[1e-6, 0.0]).verdict == "not worth it"
+    assert changed(signed, saving=[1e-3, 0.0]).verdict != "not worth it"
+
+
 def test_what_does_not_hold_gets_no_verdict() -> None:
     agreement = agreed(two(), [100.0, 50.0])
     assert fa.worth(agreement).verdict is not None
@@ -228,3 +301,13 @@ def test_the_record() -> None:
     assert verdicts == ["hardly worth the paper", "not worth it"]
     with pytest.raises(InvalidInput, match="agreed: must be of type Agreement or Certificate"):
         fa.worth(two())  # type: ignore[arg-type]
+
+
+def test_the_range_that_the_proof_needs_the_law_for() -> None:
+    """Under reversion nobody is alone; whoever slips leaves what all others are asked for."""
+    slips = fa.worth(fa.agreement_on(two(), [100.0, 80.0], "reversion"))
+    assert slips.range_used == pytest.approx((80.0, 180.0))
+    alone = fa.worth(fa.agreement_on(two(), [100.0, 80.0], "suspension"))
+    assert alone.range_used == pytest.approx((22.474487, 180.0))
+    everything = fa.worth(fa.agreement_on(two(), [60.0, 0.0], "reversion"))
+    assert everything.range_used == pytest.approx((0.0, 100.0))

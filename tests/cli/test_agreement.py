@@ -1,6 +1,11 @@
 """`fedaccord agreement`: from a consortium file to a file that all have signed."""
 
 import json
+import os
+import select
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -244,8 +249,8 @@ def test_other_wrong_input(run: Run, keys: list[str]) -> None:
         (("sign", out), "--key: is missing"),
         (("sign", out, "--key", "three.toml"), "three.toml: is not a private key"),
         (("sign", out, "--key", "other.key", "--yes"), "the terms do not have the public key"),
-        (("collect", out), "name the file, and the copies"),
-        (("collect", out, "other.html"), "other.html: is not an agreement file"),
+        (("merge", out), "name the file, and the copies"),
+        (("merge", out, "other.html"), "other.html: is not an agreement file"),
     ):
         result = run("agreement", *words)
         assert result.exit_code == 2
@@ -260,3 +265,120 @@ def test_a_copy_of_another_agreement(run: Run, keys: list[str]) -> None:
     result = run("agreement", "collect", str(out), "other.html")
     assert result.exit_code == 2
     assert "other.html: is another agreement" in result.stderr
+
+
+# --- Several at once, in processes of their own -----------------------------------------------
+
+FEDACCORD = (sys.executable, "-m", "fedaccord")
+QUESTION = "Sign all of this as "
+
+
+@pytest.fixture
+def eight(run: Run) -> Path:
+    """An agreement of seven clients and the server, whose keys are in 0.key to 7.key."""
+    rows = [f"Clinic {n},{40 + 5 * n},0.05,{100 + 10 * n}" for n in range(7)]
+    Path("three.toml").write_text(THREE)
+    Path("clients.csv").write_text("\n".join([CLIENTS.splitlines()[0], *rows, ""]))
+    public = [run("agreement", "key", f"{n}.key").stdout.strip() for n in range(8)]
+    options = [w for n in range(7) for w in ("--key", f"Clinic {n}={public[n]}")]
+    return exported(run, [*options, "--server-key", public[7]])
+
+
+def signing(out: Path, key: int, *, yes: bool) -> subprocess.Popen[str]:
+    words = ("agreement", "sign", str(out), "--key", f"{key}.key", *(["--yes"] if yes else []))
+    return subprocess.Popen(
+        [*FEDACCORD, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+
+
+def asked(process: subprocess.Popen[str]) -> None:
+    """Wait until the process asks."""
+    assert process.stdout is not None
+    said = b""
+    while QUESTION.encode() not in said:
+        part = os.read(process.stdout.fileno(), 4096)
+        assert part, said
+        said += part
+
+
+@pytest.mark.slow
+def test_a_signature_that_came_while_another_was_asked_stays(run: Run, keys: list[str]) -> None:
+    out = exported(run, keys)
+    first = signing(out, 0, yes=False)
+    asked(first)
+    assert signing(out, 1, yes=True).communicate(timeout=120)[0].endswith("the server.\n")
+    told, _ = first.communicate("y\n", timeout=120)
+    assert first.returncode == 0
+    assert "Signed by 2 of 4. Not signed by: Lakeside, the server." in told
+    found = json.loads(run("agreement", "verify", str(out), "--format", "json").stdout)
+    assert (found["verified"], found["signed"]) == (True, ["St Mary", "Northgate"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("yes", [True, False])
+def test_eight_sign_at_once(run: Run, eight: Path, yes: bool) -> None:
+    processes = [signing(eight, key, yes=yes) for key in range(8)]
+    if not yes:
+        for process in processes:
+            asked(process)
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("y\n")
+        process.stdin.flush()
+    for process in processes:
+        process.communicate(timeout=240)
+    assert [process.returncode for process in processes] == [0] * 8
+    result = run("agreement", "verify", str(eight))
+    assert result.exit_code == 0, result.stdout
+    assert "all 8 parties have signed" in result.stdout
+    assert not [path for path in Path().iterdir() if path.name.startswith(".")]
+
+
+@pytest.mark.slow
+def test_on_a_terminal(run: Run, keys: list[str]) -> None:
+    out = exported(run, keys)
+    ours, theirs = os.openpty()
+    words = ("agreement", "sign", str(out), "--key", "0.key")
+    process = subprocess.Popen([*FEDACCORD, *words], stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    said, until = b"", time.monotonic() + 120
+    while QUESTION.encode() not in said:
+        assert time.monotonic() < until, said
+        if select.select([ours], [], [], 1.0)[0]:
+            said += os.read(ours, 4096)
+    run("agreement", "sign", str(out), "--key", "1.key", "--yes")
+    os.write(ours, b"y\n")
+    assert process.wait(timeout=120) == 0
+    os.close(ours)
+    assert "Signed by 2 of 4" in run("agreement", "verify", str(out)).stdout
+
+
+@pytest.mark.slow
+def test_another_agreement_that_came_while_one_was_asked_is_not_signed(
+    run: Run, keys: list[str]
+) -> None:
+    out = exported(run, keys)
+    process = signing(out, 0, yes=False)
+    asked(process)
+    out.unlink()
+    other = exported(run, keys, "--margin", "0.02").read_bytes()
+    process.communicate("y\n", timeout=120)
+    assert process.returncode == 2
+    assert out.read_bytes() == other
+
+
+@pytest.mark.slow
+def test_merge(run: Run, keys: list[str]) -> None:
+    out, copy = exported(run, keys), Path("copy.html")
+    copy.write_bytes(out.read_bytes())
+    run("agreement", "sign", str(out), "--key", "0.key", "--yes")
+    run("agreement", "sign", str(copy), "--key", "1.key", "--yes")
+    for key in ("2", "server"):
+        run("agreement", "sign", str(copy), "--key", f"{key}.key", "--yes")
+
+    result = run("agreement", "merge", str(out), str(copy))
+
+    assert result.exit_code == 0
+    assert result.stdout.endswith("and all 4 parties have signed.\n")
+    assert run("agreement", "verify", str(out)).exit_code == 0
+    assert "Not signed by: St Mary" in run("agreement", "verify", str(copy)).stdout

@@ -110,7 +110,7 @@ def test_audit_rates_of_the_example(run: Run, file: str) -> None:
             "--audits-per-slot: cannot be combined with --whole-samples",
         ),
         (
-            ("solve", "--audits-per-slot", "1", "--objective", "fairest"),
+            ("solve", "--audits-per-slot", "1", "--objective", "fair-share"),
             "--audits-per-slot: finds the most data",
         ),
         (("solve", "--samples-checked", "0"), "must be 1 or more"),

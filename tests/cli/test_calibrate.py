@@ -1,6 +1,7 @@
 """`fedaccord calibrate`: the law as text, as JSON, as a picture and in a file."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 import fedaccord as fa
 from fedaccord.files.curve import load_curve
 from fedaccord.training import learning_curve
+from fedaccord.trials.calibration import Calibration
 from tests.cli.conftest import Run
 
 QUICK = ("--rounds", "6", "--seeds", "2", "--smallest", "200", "--measure", "loss")
@@ -142,6 +144,81 @@ def test_a_curve_that_no_law_fits_is_kept_and_refused(
 
 
 @pytest.mark.slow
+def while_measuring(monkeypatch: pytest.MonkeyPatch, change: Callable[[], object]) -> None:
+    """Let somebody change something while the first model is trained."""
+    trained, left = learning_curve._train, [change]
+
+    def interfering(*arguments: Any) -> Any:
+        if left:
+            left.pop()()
+        return trained(*arguments)
+
+    monkeypatch.setattr(learning_curve, "_train", interfering)
+
+
+@pytest.mark.slow
+def test_what_somebody_else_writes_while_the_law_is_measured_stays(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    example(run)
+    file = Path("mine.toml")
+
+    def change() -> None:
+        file.write_text(
+            file.read_text("utf-8").replace("# Hospitals", "# Ours: hospitals", 1), "utf-8"
+        )
+
+    while_measuring(monkeypatch, change)
+    file.write_text("# Hospitals\n" + file.read_text("utf-8"), "utf-8")
+    result = run("calibrate", "mine.toml", *WITH_FILE, "--out", "mine.toml")
+    assert result.exit_code == 0, result.output
+    assert "# Ours: hospitals" in file.read_text("utf-8")
+    assert fa.load_consortium(file).law.kind == "measured"
+
+
+@pytest.mark.slow
+def test_a_law_for_other_rounds_than_the_file_has_by_now_is_refused(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    example(run)
+    file = Path("mine.toml")
+    other = file.read_text("utf-8").replace("rounds = 6", "rounds = 7")
+    while_measuring(monkeypatch, lambda: file.write_text(other, "utf-8"))
+    result = run("calibrate", "mine.toml", *WITH_FILE, "--out", "mine.toml")
+    assert result.exit_code == 2
+    assert result.stderr.endswith(
+        "mine.toml: has 7 rounds by now, and the law was measured for 6; the curve is in "
+        "curve.csv\n"
+    )
+    assert file.read_text("utf-8") == other
+    assert load_curve("curve.csv", "loss").examples == 359
+    assert not Path("curve.csv.part").exists()
+
+
+@pytest.mark.slow
+def test_a_change_at_the_last_moment_is_refused_and_the_measurement_kept(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    example(run)
+    file, written_into = Path("mine.toml"), Calibration.written_into
+
+    def late(*arguments: Any) -> str:
+        text = written_into(*arguments)
+        file.write_text("# Somebody else's\n" + file.read_text("utf-8"), "utf-8")
+        return text
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Calibration, "written_into", late)
+        result = run("calibrate", "mine.toml", *WITH_FILE, "--out", "mine.toml")
+    assert result.exit_code == 2
+    assert "mine.toml: was changed by another program meanwhile" in result.stderr
+    assert file.read_text("utf-8").startswith("# Somebody else's")
+    assert not Path("curve.csv").exists()
+    monkeypatch.setattr(learning_curve, "_train", pytest.fail)  # nothing is measured again
+    assert run("calibrate", "mine.toml", *WITH_FILE, "--out", "mine.toml").exit_code == 0
+    assert "# Somebody else's" in file.read_text("utf-8")
+
+
 def test_members_with_their_own_data(run: Run) -> None:
     rng = np.random.default_rng(0)
     Path("data").mkdir()

@@ -83,7 +83,6 @@ def test_play_shows_the_states(run: Run, file: str, tmp_path: Path) -> None:
         ("solve", "--agreement", "uniform"),
         ("solve", "--report", "r.html"),
         ("solve", "--law", "law.toml"),
-        ("solve", "--objective", "fairest"),
         ("solve", "--model-keeps", "0.5"),
         ("play", "--noise", "0.1"),
         ("play", "--dropout", "0.1"),

@@ -63,7 +63,7 @@ def three(run: Run, tmp_path: Path) -> Run:
         (["--for-ever"], fa.Suspension(None), "least total cost"),
         (["--model-keeps", "0.2"], fa.Suspension(1, model_keeps=0.2), "least total cost"),
         (["--fees-saved"], fa.Suspension(1, fees_saved=True), "least total cost"),
-        (["--punishment-slots", "3", "--objective", "fairest"], fa.Suspension(3), "fairest"),
+        (["--punishment-slots", "3", "--objective", "fair-share"], fa.Suspension(3), "fair share"),
     ],
 )
 def test_the_punishment_is_chosen(

@@ -60,8 +60,8 @@ def test_demo_tells_one_story_on_the_terminal_on_its_page_and_in_its_files(run: 
     names = sorted(str(path) for path in Path().rglob("*") if path.is_file())
     assert names == ["kept/consortium.toml", "kept/curve.csv", "page.html"]
     solved = run(
-        *("solve", "kept/consortium.toml", "--objective", "fairest", "--margin", "0.1"),
-        *("--whole-samples", "--format", "json"),
+        *("solve", "kept/consortium.toml", "--objective", "fair-share", "--margin", "0.1"),
+        *("--nobody-worse", "--whole-samples", "--format", "json"),
     )
     agreed = json.loads(solved.stdout)["agreement"]["total"]
     assert f"With {agreed:.0f} images they would reach" in said

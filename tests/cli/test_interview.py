@@ -1,6 +1,9 @@
 """`fedaccord interview`: asked one by one, by options, by a file of answers."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -213,3 +216,83 @@ def test_ranges_can_be_written_as_ranges(run: Run) -> None:
     assert consortium.ranges.valuation.tolist() == [[100_000.0] * 2, [300_000.0] * 2]
     assert consortium.valuation.tolist() == [200_000.0] * 2
     assert consortium.ranges.samples[:, 0].tolist() == [2_400.0, 3_600.0]
+
+
+# --- Several at once, in processes of their own -----------------------------------------------
+
+QUESTION = b"Write this to c.toml?"
+
+
+def started(*words: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "fedaccord", "interview", "c.toml", *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def asked(name: str, *, known: int = 1) -> subprocess.Popen[bytes]:
+    """An interview that waits for the last answer; the file answers some of the first questions."""
+    process = started()
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write("".join(f"{line}\n" for line in [name, *REPLIES[known:]]).encode())
+    process.stdin.flush()
+    said = b""
+    while QUESTION not in said:
+        part = os.read(process.stdout.fileno(), 4096)
+        assert part, said
+        said += part
+    return process
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("new", [True, False])
+def test_eight_add_a_client_at_once(run: Run, new: bool) -> None:
+    if not new:
+        run("interview", "c.toml", *options(LEAST))
+    names = {f"Clinic {n}" for n in range(8)}
+    processes = [started(*options(LEAST | {"name": name})) for name in sorted(names)]
+    for process in processes:
+        process.communicate(timeout=240)
+    assert [process.returncode for process in processes] == [0] * 8
+    there = {client.name for client in fa.load_consortium("c.toml")}
+    assert there == names | (set() if new else {"Least"})
+
+
+@pytest.mark.slow
+def test_a_client_that_came_while_another_was_asked_stays(run: Run) -> None:
+    for other, known in (("First", 1), ("Second", 3)):  # into a new file, and into one that exists
+        process = asked(f"Asked before {other}", known=known)
+        run("interview", "c.toml", *options(LEAST | {"name": other, "slot": "3 months"}))
+        _, errors = process.communicate(b"yes\n", timeout=120)
+        assert process.returncode == 0, errors
+        assert b"Note: c.toml had changed meanwhile; the other changes stay." in errors
+    names = [client.name for client in fa.load_consortium("c.toml")]
+    assert names == ["First", "Asked before First", "Second", "Asked before Second"]
+
+
+@pytest.mark.slow
+def test_numbers_that_somebody_else_wrote_for_the_same_client_stay(run: Run) -> None:
+    process = asked("Least")
+    run("interview", "c.toml", *options(LEAST))
+    before = Path("c.toml").read_bytes()
+    _, errors = process.communicate(b"yes\n", timeout=120)
+    assert process.returncode == 2
+    assert errors.decode() == (
+        "Error: c.toml: somebody else wrote numbers for Least meanwhile, so nothing was written; "
+        "look at them and try again\n"
+    )
+    assert Path("c.toml").read_bytes() == before
+
+
+@pytest.mark.slow
+def test_a_file_that_somebody_removed_meanwhile_is_not_begun_again(run: Run) -> None:
+    run("interview", "c.toml", *options(LEAST))
+    process = asked("Other", known=3)
+    Path("c.toml").unlink()
+    _, errors = process.communicate(b"yes\n", timeout=120)
+    assert process.returncode == 2
+    assert errors == b"Error: c.toml: was removed meanwhile, so nothing was written\n"
+    assert list(Path().iterdir()) == []

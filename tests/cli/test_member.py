@@ -1,8 +1,10 @@
 """`fedaccord member` and `fedaccord server`: what members and the coordinator type."""
 
 import json
+import os
 import re
 import shutil
+import subprocess
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -154,6 +156,33 @@ def test_what_a_member_signs_is_shown_first(invited: Run) -> None:
     assert "  tolerance: 0.0 -> 0.5" in refused.stdout
     assert re.search(r"St Mary \(yours\): [0-9a-f]{4} ", refused.stdout)
     assert not Path("st-mary/signature.json").exists()
+
+
+@pytest.mark.slow
+def test_numbers_that_change_while_a_member_is_asked_stay(joined: Run) -> None:
+    words = ("member", "sign", "st-mary", "app/to-sign.toml")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fedaccord", *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    said = b""
+    while b"Sign this as St Mary?" not in said:
+        part = os.read(process.stdout.fileno(), 4096)
+        assert part, said
+        said += part
+    path = Path("st-mary/client.toml")
+    path.write_text(path.read_text("utf-8") + "# ours\n", "utf-8")
+    before = path.read_text("utf-8")
+    _, errors = process.communicate(b"y\n", timeout=120)
+    assert process.returncode == 2
+    assert errors.decode() == (
+        "Error: st-mary/client.toml: was changed by another program meanwhile, so nothing was "
+        "written; look at it and try again\n"
+    )
+    assert path.read_text("utf-8") == before
 
 
 def offer_new_key(joined: Run, folder: str = "northgate") -> str:
@@ -327,6 +356,76 @@ def test_a_member_with_its_own_test_that_fine_tunes(joined: Run) -> None:
     wrong = findings(joined, "member", "check", "st-mary", "--offline")
     assert list(wrong) == ["fine-tuning"]
     assert "and the server waits 120 s for an answer" in wrong["fine-tuning"][0]
+
+
+OWN = """\
+import torch
+
+def build(dataset):
+    return torch.nn.Linear(3, dataset.classes)
+"""
+
+
+def trains_own(run: Run, task: str) -> list[tuple[str, str, str]]:
+    """A consortium whose model is its own; what a member's check says about it."""
+    words = ("--shape", "3", "--classes", "2", "--rounds", "2", "--host", "server.example")
+    made = run("flower", "new", "app", "--client", "St Mary", *words, "--task", task)
+    assert made.exit_code == 0, made.stderr
+    made = run("member", "new", "own", "app/invitation.toml", "--client", "St Mary", *NUMBERS)
+    assert made.exit_code == 0
+    shutil.copytree("own/example", "own/data", dirs_exist_ok=True)
+    assert run("server", "admit", "app", "own/card.json").exit_code == 0
+    assert run("member", "sign", "own", "app/to-sign.toml", "--yes").exit_code == 0
+    return about_training(run)
+
+
+def about_training(run: Run) -> list[tuple[str, str, str]]:
+    checked = run("member", "check", "own", "--offline", "--format", "json")
+    findings = json.loads(checked.stdout)["findings"]
+    found = [one for one in findings if one["about"] == "training"]
+    assert checked.exit_code == any(one["grade"] == "wrong" for one in findings)
+    return [(one["grade"], one["found"], one["do"]) for one in found]
+
+
+def test_a_model_that_comes_with_the_app_is_not_yet_at_the_member(run: Run) -> None:
+    """It is tried where it lies beside client.toml, and if it is not the one that was agreed on."""
+    Path("own_check_model.py").write_text(OWN)
+    ((grade, found, do),) = trains_own(run, "own_check_model.py:build")
+    assert grade == "note"
+    assert found == (
+        "not tried: the code of own_check_model:build is not here; a file comes with the server's "
+        "app when a slot begins"
+    )
+    assert do.startswith("to try it now, ask the coordinator for own_check_model.py, ")
+    shutil.copy("own_check_model.py", "own")
+    ((grade, found, _),) = about_training(run)
+    assert grade == "ok"
+    assert found.startswith("own_check_model:build: a step on 8 samples took ")
+    Path("own/own_check_model.py").write_text(f"{OWN}\n")
+    ((grade, found, do),) = about_training(run)
+    assert grade == "wrong"
+    assert "by the terms its code has the digest" in found
+    assert do.startswith("ask the coordinator for the code that was agreed on")
+
+
+def test_a_package_that_is_not_installed_at_the_member_is_wrong(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Flower sends no packages."""
+    package = tmp_path / "elsewhere" / "own_check_package"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "models.py").write_text(OWN)
+    with monkeypatch.context() as installed:
+        installed.syspath_prepend(str(package.parent))
+        ((grade, _, _),) = trains_own(run, "own_check_package.models:build")
+        assert grade == "ok"
+    ((grade, found, do),) = about_training(run)
+    assert grade == "wrong"
+    assert found == (
+        "own_check_package.models:build: the package own_check_package is not installed here"
+    )
+    assert do == "install own_check_package in the version that was agreed on"
 
 
 def test_a_member_with_survival_times(run: Run) -> None:

@@ -2,7 +2,11 @@
 
 import csv
 import json
+import os
+import pty
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -281,3 +285,47 @@ def test_what_it_is_worth(run: Run) -> None:
     text = run("solve", "consortium.toml").stdout
     assert "Cost of a slot to all together, EUR" in text
     assert "EUR saved" in text
+
+
+def on_a_terminal(where: Path, words: list[str], replies: list[str]) -> tuple[int, str]:
+    """The exit code of a command on a terminal of its own, and all that it shows there."""
+    terminal, end = pty.openpty()
+    command = subprocess.Popen(
+        [sys.executable, "-m", "fedaccord", *words],
+        cwd=where,
+        stdin=end,
+        stdout=end,
+        stderr=end,
+        start_new_session=True,
+    )
+    os.close(end)
+    shown = b""
+    while True:
+        try:
+            shown += os.read(terminal, 4096)
+        except OSError:  # the command has ended
+            break
+        if shown.endswith(b"> ") and replies:
+            shown += b"\n"
+            os.write(terminal, replies.pop(0).encode() + b"\n")
+    os.close(terminal)
+    return command.wait(), shown.decode()
+
+
+@pytest.mark.slow
+def test_a_table_alone_and_its_questions_on_a_terminal(run: Run, tmp_path: Path) -> None:
+    text = "Zentrum;Fallzahl;Wert;Kostpreis (€)\nA;42.000;700.000;1\nB;30.000;640.000;1\n"
+    Path("t.csv").write_text(text, "utf-8")
+    refused = run("solve", "t.csv")
+    assert refused.exit_code == 2
+    assert refused.stderr.count("\n") == 2  # a note and one mistake
+    assert "I don't know the column 'Kostpreis (€)'; is it 'cost_per_sample'?" in refused.stderr
+    code, shown = on_a_terminal(tmp_path, ["solve", "t.csv"], ["9", "1", "1"])
+    assert code == 0
+    assert "I don't know the column 'Kostpreis (€)', which begins with 1, 1. What is it?" in shown
+    assert "Please type a number from 1 to 7, or Enter alone." in shown
+    assert "What does '42.000' (and 3 more like it) mean?" in shown
+    assert "2 clients with 72,000 samples in total" in shown
+    code, shown = on_a_terminal(tmp_path, ["solve", "t.csv"], ["", ""])
+    assert code == 2
+    assert "column 'cost_per_sample' is missing" in shown

@@ -49,7 +49,7 @@ SAME = {
     "": [],
     "?kind=uniform": ["--agreement", "uniform"],
     "?objective=most-data": ["--objective", "most-data"],
-    "?objective=fairest&nobody_worse=yes": ["--objective", "fairest", "--nobody-worse"],
+    "?objective=fair-share&nobody_worse=yes": ["--objective", "fair-share", "--nobody-worse"],
     "?punishment=reversion": ["--punishment", "reversion"],
     "?punishment=reversion&punishment_slots=4": [
         *("--punishment", "reversion", "--punishment-slots", "4"),
@@ -334,6 +334,29 @@ def test_what_takes_longer(client: TestClient) -> None:
     for address in re.findall(r'<th scope="row"><a href="([^"]+)"', joined):
         assert address.startswith("design?")
         page(client, example(), unescape(address).removeprefix("design"))
+
+
+def test_the_page_on_departures_does_not_contradict_itself(client: TestClient) -> None:
+    """One member's departure saves the others money, and the amounts hold whoever leaves."""
+    draft = Draft(
+        'rounds = 50\ndiscount_factor = 0.9\ncurrency = "EUR"\n'
+        + "".join(
+            f'[[clients]]\nname = "{name}"\nvaluation = {worth}\ncost_per_sample = 0.01\n'
+            f"samples = {samples}\n"
+            for name, worth, samples in (
+                ("CHU Nord", 1_000_000, 30_000),
+                ("CHU Sud", 950_000, 30_000),
+                ("CHU Ouest", 900_000, 30_000),
+                ("CHU Est", 3_000_000, 300),
+            )
+        )
+    )
+    shown = text_of(page(client, draft, "?punishment=suspension", "more"))
+    assert "Whoever leaves, the others' amounts still hold" in shown
+    assert "They would not miss CHU Est: its departure saves them " in shown
+    assert "A member that joins, or whose numbers change: nothing was proved for that" in shown
+    assert "-" not in shown.split("They would not miss CHU Est")[1].split(".")[0]
+    assert "no longer" not in shown
 
 
 def test_links_for_each_member_do_not_repeat_the_consortium(client: TestClient) -> None:

@@ -45,7 +45,7 @@ CHOICES = st.sampled_from(
         "individual",
         "uniform",
         "most-data",
-        "fairest",
+        "fair share",
         "suspension",
         "reversion",
         "for-ever",

@@ -3,6 +3,7 @@
 import json
 import re
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -13,11 +14,12 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from playwright.sync_api import Browser
 
-from fedaccord.console.room import uploads
-from fedaccord.console.room.uploads import Upload, uploaded
+from fedaccord.console.room import ledger_pages, uploads
+from fedaccord.console.room.uploads import Stopped, Upload, uploaded
+from fedaccord.console.room.verifying import Job, _stoppable
 from fedaccord.errors import InvalidInput
 from fedaccord.ledger.chain import START, Entry, Fact, extend
-from fedaccord.ledger.lines import load_entries, to_line, to_lines
+from fedaccord.ledger.lines import load_entries, read, to_line, to_lines
 from fedaccord.ledger.store import open_ledger
 from fedaccord.protocol.verification import verify
 from fedaccord.signed.signatures import sign_agreement
@@ -331,8 +333,6 @@ def test_a_ledger_that_was_rewritten_contradicts_copies_and_exports(told: Told) 
 
 @pytest.mark.slow
 def test_the_same_as_verify_against(told: Told, tmp_path: Path) -> None:
-    from fedaccord.ledger.lines import read
-
     app, ledger, clients = told
     path = tmp_path / "b.jsonl"
     path.write_text(copy_of(clients, "b"))
@@ -361,32 +361,200 @@ def test_what_is_no_copy_is_said(told: Told, content: bytes, said: str) -> None:
     assert said in found["problem"]
 
 
-def hostile_database(path: Path, *statements: str) -> Upload:
+COLUMNS = ", ".join(Entry._fields)
+HOURS = "instr(zeroblob(4000000), zeroblob(2000000) || x'01')"
+"""A single function of SQLite's, which nothing can interrupt."""
+ENDLESS = "WITH RECURSIVE n(number) AS (VALUES(1) UNION ALL SELECT number + 1 FROM n)"
+FILLED = ", ".join("number" if name == "number" else "''" for name in Entry._fields)
+PLAIN = f"CREATE TABLE entries ({COLUMNS})"
+
+
+def hostile_database(path: Path, *schema: str) -> Upload:
+    """A small database with one row, whose schema was then replaced."""
+    values = ", ".join(str(n) for n in range(1, len(Entry._fields) + 1))
     with closing(sqlite3.connect(path)) as database:
-        for statement in statements:
-            database.execute(statement)
+        database.execute("PRAGMA page_size = 512")
+        database.execute(PLAIN)
+        database.execute(f"INSERT INTO entries VALUES ({values})")
+        database.execute("PRAGMA writable_schema = ON")
+        changed = "UPDATE sqlite_master SET type = ?, sql = ?, rootpage = CASE ? WHEN 'view' "
+        kind = schema[0].split()[1].lower()
+        kind = "table" if kind == "virtual" else kind
+        database.execute(f"{changed} THEN 0 ELSE rootpage END", (kind, schema[0], kind))
+        for statement in schema[1:]:
+            database.execute(
+                "INSERT INTO sqlite_master VALUES (?, 'another', 'entries', 0, ?)",
+                (statement.split()[1].lower(), statement),
+            )
         database.commit()
+    assert path.stat().st_size < 20_000
     return Upload("x.db", path.read_bytes())
 
 
-def test_hostile_databases_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uploads, "_SECONDS", 1.0)
-    columns = ", ".join(Entry._fields)
-    endless = "WITH RECURSIVE n(number) AS (VALUES(1) UNION ALL SELECT number + 1 FROM n)"
-    filled = ", ".join("number" if name == "number" else "''" for name in Entry._fields)
-    view = f"CREATE VIEW entries({columns}) AS {endless} SELECT {filled} FROM n"
-    large = f"CREATE TABLE entries ({columns.replace(', text', '')}, text AS (zeroblob(99999999)))"
-    others = ", ".join(f"{n}" for n in range(1, len(Entry._fields)))
-    cases = [
-        [view],
-        ["CREATE TABLE other (x)"],
-        [f"CREATE TABLE entries ({columns})", f"INSERT INTO entries VALUES ({others}, x'00')"],
-        [large, f"INSERT INTO entries VALUES ({others})"],
-    ]
-    for number, statements in enumerate(cases):
-        upload = hostile_database(tmp_path / f"{number}.db", *statements)
-        with pytest.raises(InvalidInput, match=r"^x.db: "), uploaded([upload]):
+HOSTILE_SCHEMAS = {
+    "a generated column": [PLAIN.replace(" text,", f" text AS ({HOURS}),")],
+    "a view": [f"CREATE VIEW entries({COLUMNS}) AS {ENDLESS} SELECT {FILLED} FROM n"],
+    "a virtual table": [f"CREATE VIRTUAL TABLE entries USING fts5({COLUMNS})"],
+    "a trigger of its own": [
+        PLAIN,
+        f"CREATE TRIGGER another BEFORE INSERT ON entries BEGIN SELECT {HOURS}; END",
+    ],
+    "a check of its own": [PLAIN.replace(" text,", f" text CHECK ({HOURS}),")],
+    "something in its schema": [PLAIN, f"CREATE INDEX another ON entries ({HOURS})"],
+}
+
+
+@lie(
+    "an observer",
+    "stop the comparison of copies for everybody by a small file that takes hours to read",
+    "files with anything but a ledger's tables are refused; another process reads them, and is "
+    "killed in time",
+)
+@pytest.mark.slow
+@pytest.mark.parametrize("what", HOSTILE_SCHEMAS)
+def test_hostile_schemas_are_refused(tmp_path: Path, what: str) -> None:
+    """On a page and on the command line: nothing that a stranger's file defines is ever run."""
+    upload = hostile_database(tmp_path / "x.db", *HOSTILE_SCHEMAS[what])
+    with pytest.raises(InvalidInput) as refused, uploaded([upload]):
+        pass
+    assert str(refused.value) == f"x.db: has {what}, which no ledger has"
+
+
+@pytest.mark.slow
+def test_what_is_no_ledger_is_refused(tmp_path: Path) -> None:
+    for number, (statement, said) in enumerate(
+        {
+            "CREATE TABLE other (x)": "x.db: has something in its schema, which no ledger has",
+            "CREATE TABLE checkpoints (slot)": "x.db: is not a ledger, it has no table of entries",
+        }.items()
+    ):
+        path = tmp_path / f"{number}.db"
+        with closing(sqlite3.connect(path)) as database:
+            database.execute(statement)
+        with (
+            pytest.raises(InvalidInput, match=f"^{said}$"),
+            uploaded([Upload("x.db", path.read_bytes())]),
+        ):
             pass
+
+
+LOOPS = f"import sqlite3; sqlite3.connect(':memory:').execute(\"SELECT {HOURS}\")"
+"""What reads nothing, and cannot be interrupted from within."""
+
+
+def processes() -> set[int]:
+    """The processes that this one has started."""
+    tasks = Path("/proc/self/task").glob("*/children")
+    return {int(pid) for task in tasks for pid in task.read_text().split()}
+
+
+@pytest.mark.slow
+def test_a_file_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever makes it slow, also within one step of SQLite's."""
+    monkeypatch.setattr(uploads, "_SECONDS", 0.5)
+    monkeypatch.setattr(uploads, "_APART", LOOPS)
+    before = processes()
+    with (
+        pytest.raises(InvalidInput, match=r"^x\.db took longer than 0\.5 seconds to read"),
+        uploaded([Upload("x.db", b"x")]),
+    ):
+        pass
+    assert processes() <= before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("does", ["bytearray(2 * 1024**3)", "open('x', 'wb').truncate(2**29)"])
+def test_a_file_that_takes_too_much_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, does: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    limited = "from fedaccord.console.room import uploads; uploads._limit_process(); "
+    monkeypatch.setattr(uploads, "_APART", limited + does)
+    with (
+        pytest.raises(InvalidInput, match=r"^x\.db could not be read within the limits"),
+        uploaded([Upload("x.db", b"x")]),
+    ):
+        pass
+
+
+def observer_of(app: FastAPI, code: str) -> TestClient:
+    browser = TestClient(app, base_url=HERE)
+    browser.cookies.set("fedaccord-8321", app.state.room.doors.observe(code))
+    return browser
+
+
+@lie(
+    "an observer",
+    "take all the comparisons that the room makes at once, with many sessions of one link",
+    "one at a time for each link, and members have their own",
+)
+@pytest.mark.slow
+def test_observers_leave_room_for_members(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+    app, _, clients = told
+    doors = app.state.room.doors
+    links = [doors.invite_observer(f"observer {n}") for n in range(3)]
+    file = {"copies": ("x.jsonl", copy_of(clients, "a"))}
+    with monkeypatch.context() as patched:
+        patched.setattr(ledger_pages, "_PATIENCE", 0.0)
+        patched.setattr(uploads, "_APART", "import time; time.sleep(600)")
+        first = observer_of(app, links[0])
+        assert first.post("/api/ledger/compare", files=file).status_code == 200
+        again = observer_of(app, links[0]).post("/api/ledger/compare", files=file)
+        assert (again.status_code, again.json()["problems"]) == (
+            429,
+            ["your comparison before this is not finished; wait for it"],
+        )
+        second = observer_of(app, links[1])
+        assert second.post("/api/ledger/compare", files=file).status_code == 200
+        assert observer_of(app, links[2]).post("/api/ledger/compare", files=file).status_code == 429
+    member = logged_in(app, "member", "a")
+    found = compared(member, ("a.jsonl", copy_of(clients, "a")))
+    while not found["finished"]:
+        time.sleep(0.05)
+        found = member.get("/api/ledger/compare").json()
+    assert found["result"]["holds"]
+    for number in (1, 2):
+        doors.withdraw_observer(number)
+
+
+@lie(
+    "an observer",
+    "keep the room busy with a comparison that goes on when the link was withdrawn",
+    "the comparison ends with the link, and so does its process",
+)
+@pytest.mark.slow
+def test_a_withdrawn_link_ends_what_it_began(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+    app, _, clients = told
+    monkeypatch.setattr(ledger_pages, "_PATIENCE", 0.0)
+    monkeypatch.setattr(uploads, "_APART", LOOPS)
+    monkeypatch.setattr(uploads, "_SECONDS", 600.0)
+    observer = observer_of(app, app.state.room.doors.invite_observer("a director"))
+    before = processes()
+    observer.post("/api/ledger/compare", files={"copies": ("x.jsonl", copy_of(clients, "a"))})
+    (job,) = app.state.verifying._against.values()
+    while not processes() - before:
+        time.sleep(0.05)
+    app.state.room.doors.withdraw_observer(1)
+    while job.state == "running":
+        time.sleep(0.05)
+    assert job.problem == "it was stopped, since the session in which it was begun has ended"
+    assert processes() <= before
+
+
+@pytest.mark.slow
+def test_a_comparison_that_nobody_waits_for_ends_in_the_ledger(told: Told) -> None:
+    """Also when the files are read, and the ledger is long."""
+    entries = load_entries(str(told[1]))
+    with read(str(told[1])) as reading:
+        job = Job()
+        counted = _stoppable(reading, job)
+        found = counted.entries()
+        assert next(found) == entries[0]
+        job.stopped = True
+        with pytest.raises(Stopped):
+            next(found)
+        with pytest.raises(Stopped):
+            next(counted.entries_from(3))
 
 
 @pytest.mark.slow

@@ -128,6 +128,10 @@ def test_a_wrong_number_makes_nothing(
         ("http://room.example/join#abcdefghijkl", "without TLS"),
         ("http://127.0.0.1.example/join#abcdefghijkl", "without TLS"),
         ("https://me:secret@room.example/join#abcdefghijkl", "no name and no password"),
+        ("http://127.0.0.1:80/a/join#abcdefghijkl", "nothing after it"),
+        ("https://room.example/a/join#abcdefghijkl", "nothing after it"),
+        ("https://room.example/?/join#abcdefghijkl", "not the link of an invitation"),
+        ("https://room.example\\@other.example/join#abcdefghijkl", "this is not a link"),
         ("file:///etc/join#abcdefghijkl", "this is not a link"),
         ("javascript:alert(1)/join#abcdefghijkl", "this is not a link"),
         ("https://[::1/join#abcdefghijkl", "this is not a link"),
@@ -146,7 +150,7 @@ def test_a_wrong_link_is_refused_in_a_sentence(tmp_path: Path, link: str, says: 
 
 def test_links_on_this_machine_need_no_tls() -> None:
     for host in ("127.0.0.1", "localhost", "[::1]"):
-        assert read_link(f"http://{host}:80/a/join#abcdefghijkl").address == f"http://{host}:80/a"
+        assert read_link(f"http://{host}:80/join#abcdefghijkl").address == f"http://{host}:80"
 
 
 @pytest.mark.slow

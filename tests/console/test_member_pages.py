@@ -1,6 +1,7 @@
 """A member's page after it joined: numbers, terms, data, node, copy, room."""
 
 import io
+import re
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -82,6 +83,27 @@ def test_numbers_are_changed_and_comments_stay(everyone: Everyone) -> None:
         "tell_discount_factor = false", "tell_discount_factor = true"
     )
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.slow
+def test_numbers_that_were_changed_since_they_were_shown_stay(everyone: Everyone) -> None:
+    page = everyone.join("St Mary")
+    path = home_of(page).directory / "client.toml"
+    shown = page.get("/numbers").text
+    seen = re.search(r'name="seen" value="(\w+)"', shown)
+    assert seen is not None
+    path.write_text(path.read_text("utf-8").replace("samples = ", "samples = 1"), "utf-8")
+    before = path.read_text("utf-8")
+
+    answer = page.post("/numbers", data=NUMBERS | {"samples": "77", "seen": seen[1]})
+
+    assert answer.status_code == 409
+    assert "Nothing was saved: your numbers were changed meanwhile" in answer.text
+    assert path.read_text("utf-8") == before
+    again = re.search(r'name="seen" value="(\w+)"', answer.text)
+    assert again is not None
+    page.post("/numbers", data=NUMBERS | {"samples": "77", "seen": again[1]})
+    assert "samples = 77\n" in path.read_text("utf-8")
 
 
 @pytest.mark.slow

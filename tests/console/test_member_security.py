@@ -3,8 +3,10 @@
 import asyncio
 import json
 import re
+import socket
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +20,10 @@ from starlette.types import Message, Receive, Scope, Send
 
 from fedaccord.console.member import room_client
 from fedaccord.console.member.app import PARTS, create_member_page
+from fedaccord.console.member.links import RoomPlace, load_place, save_place
 from fedaccord.console.room.access import Viewer
 from fedaccord.console.web.opening import opening_file
+from fedaccord.errors import InvalidInput
 from fedaccord.protocol.terms import Terms
 from tests.console.browser import served
 from tests.console.members import (
@@ -435,6 +439,61 @@ def test_redirects_are_not_followed(tmp_path: Path) -> None:
     assert answer.status_code == 422
     assert "which is not followed" in answer.text
     assert len(visited) == 1
+
+
+@contextmanager
+def listener() -> Iterator[tuple[int, list[bytes]]]:
+    """Something else on this machine, and what it was asked."""
+    heard, ended = list[bytes](), threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(0.05)
+
+        def listen() -> None:
+            while not ended.is_set():
+                with suppress(TimeoutError):
+                    connection, _ = server.accept()
+                    with connection:
+                        connection.settimeout(5)
+                        heard.append(connection.recv(65536))
+                        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+
+        thread = threading.Thread(target=listen)
+        thread.start()
+        try:
+            yield server.getsockname()[1], heard
+        finally:
+            ended.set()
+            thread.join()
+
+
+ELSEWHERE = (
+    *("/shutdown", "/a/b?c=d", "/%2e%2e/x", "//x", "/x;y", "/..", "/x%23", "/x%3f"),
+    *("\\@other.example", "/.", "?x=/y", "/join"),
+)
+
+
+@lie(
+    "whoever has a link",
+    "have a member's page fetch any path on its own machine, by a pasted link with that path",
+    "a link with a path is refused; whatever else is there is asked once whether it is a room",
+)
+def test_a_link_leads_to_no_other_path(tmp_path: Path) -> None:
+    page = enter(tmp_path / "mary")
+    with listener() as (port, heard):
+        for path in ELSEWHERE:
+            link = f"http://127.0.0.1:{port}{path}/join#abcdefghijkl"
+            assert page.post("/join", data={"link": link}).status_code == 422, path
+        assert heard == []
+        link = f"http://127.0.0.1:{port}/join#abcdefghijkl"
+        assert page.post("/join", data={"link": link}).status_code == 422
+    assert [one.split(b" HTTP", 1)[0] for one in heard] == [b"GET /api/room"]
+
+
+def test_a_place_with_a_path_is_not_asked(tmp_path: Path) -> None:
+    """The address that was kept is as much somebody else's word as the link."""
+    save_place(tmp_path, RoomPlace(address="http://127.0.0.1:1/shutdown"))
+    with pytest.raises(InvalidInput, match="nothing after it"):
+        load_place(tmp_path)
 
 
 @lie(

@@ -704,6 +704,22 @@ def test_a_signature_fits_one_version_only(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_draft_with_a_mistake_that_was_overtaken_is_not_shown_as_a_change_to_the_new_version(
+    tmp_path: Path,
+) -> None:
+    """Whoever corrects the mistake would otherwise undo a version that it has not seen."""
+    story = joined(tmp_path)
+    send = story.coordinator.post
+    assert send("/terms/propose", data=_form(rounds="7")).status_code == 303
+    drafts = {"/terms/propose": _form(rounds="x"), "/terms/text": {"after": "1", "text": "= ["}}
+    for place, draft in drafts.items():
+        answer = send(place, data=draft)
+        assert answer.status_code == 409
+        assert "version 2 was put forward meanwhile; look at it first" in answer.text
+        assert send(place, data=draft | {"after": "2"}).status_code == 422
+
+
+@pytest.mark.slow
 def test_terms_by_file_and_their_mistakes(tmp_path: Path) -> None:
     story = joined(tmp_path)
     now = story.room.store.snapshot()

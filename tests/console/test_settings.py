@@ -12,7 +12,7 @@ from tests.console.drafts import example
 
 OTHERS = [
     {"kind": "uniform"},
-    {"objective": "fairest"},
+    {"objective": "fair-share"},
     {"punishment": "reversion", "punishment_slots": 3},
     {"punishment_slots": "for-ever"},
     {"margin": 0.0},

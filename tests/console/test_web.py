@@ -12,8 +12,9 @@ from starlette.requests import Request
 
 from fedaccord import plots
 from fedaccord.agreement.solve import solve_agreement
-from fedaccord.console.web.guards import CONTENT_POLICY
-from fedaccord.console.web.pages import without_styles
+from fedaccord.console.web.app import create_app
+from fedaccord.console.web.guards import CONTENT_POLICY, Limits
+from fedaccord.console.web.pages import Pages, without_styles
 from fedaccord.console.web.rates import Rate
 from fedaccord.console.workshop.app import create_workshop
 from fedaccord.console.workshop.draft import Draft
@@ -100,6 +101,8 @@ def test_another_host_is_refused(client: TestClient, host: str) -> None:
         {"sec-fetch-site": "cross-site"},
         {"sec-fetch-site": "same-site"},
         {"origin": "http://127.0.0.1:1"},
+        {"origin": HERE.replace("http:", "https:")},
+        {"origin": HERE.removeprefix("http://")},
     ],
 )
 def test_a_change_from_another_page_is_refused(client: TestClient, headers: dict[str, str]) -> None:
@@ -109,6 +112,21 @@ def test_a_change_from_another_page_is_refused(client: TestClient, headers: dict
 def test_a_change_from_the_own_page_passes(client: TestClient) -> None:
     headers = {"origin": HERE, "sec-fetch-site": "same-origin"}
     assert client.post("/no-such-page", headers=headers).status_code == 404
+
+
+@pytest.mark.parametrize("secure", [False, True])
+def test_the_same_name_without_tls_is_another_page(secure: bool) -> None:
+    """Whoever is between can write what a page at http says, and send what it likes from there."""
+    app = create_app(
+        "t", Pages("fedaccord.console.room"), hosts=["a"], limits=Limits(secure=secure)
+    )
+    schemes = ("https", "http") if secure else ("http", "https")
+    client = TestClient(app, base_url=f"{schemes[0]}://a")
+    found = [
+        client.post("/static/x", headers={"origin": f"{scheme}://a"}).status_code
+        for scheme in schemes
+    ]
+    assert found == [405, 403]
 
 
 def test_too_much_is_refused(client: TestClient) -> None:

@@ -1,19 +1,35 @@
 """From an invitation to the last signature: what is taken, and what is refused."""
 
 import json
+import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
+from fedaccord.atomic import Changed
 from fedaccord.deployment.admission import admit, load_app_terms, load_signed, members_of
 from fedaccord.deployment.app_directory import write_app
-from fedaccord.deployment.cards import Card, TermsSignature, load_sent, sign_card, sign_terms
-from fedaccord.deployment.certificates import make_certificates, make_client_certificate
+from fedaccord.deployment.cards import (
+    Card,
+    TermsSignature,
+    load_sent,
+    load_signatures,
+    sign_card,
+    sign_terms,
+    signatures_text,
+)
+from fedaccord.deployment.certificates import (
+    make_certificates,
+    make_client_certificate,
+    make_node_key,
+)
 from fedaccord.deployment.invitation import load_invitation
-from fedaccord.deployment.member_directory import sign_member, write_member
+from fedaccord.deployment.member_directory import make_card, rests_on, sign_member, write_member
 from fedaccord.deployment.renewal import renew_certificates, renew_member
 from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.flower.client_file import load_client_file
@@ -152,6 +168,127 @@ def test_new_certificates_of_the_server_reach_members(room: Room) -> None:
     sign_member(member, offered)
     assert (member / "ca.pem").read_text() == offered.server.authority
     assert members_of(room.app).unsigned == ()  # the terms and the app are the same
+
+
+# --- What others do meanwhile --------------------------------------------------------------------
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    found = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
+
+
+@pytest.mark.parametrize("name", ["client.toml", "terms.toml", "known-keys.json", "signature.json"])
+def test_what_was_written_since_a_member_decided_to_sign_stays(room: Room, name: str) -> None:
+    signed(room)
+    member = room.members["a"]
+    seen = rests_on(member)
+    with (member / name).open("ab") as file:
+        file.write(b"\n")
+    before = tree(member)
+    offered = load_invitation(room.app / "to-sign.toml")
+    with pytest.raises(Changed, match=rf"{name}: was changed by another program meanwhile"):
+        sign_member(member, offered, seen)
+    assert tree(member) == before
+    sign_member(member, offered)
+
+
+def test_two_renewals_at_once_leave_one_certificate_with_its_key(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    member, make, once = room.members["a"], make_card, [True]
+
+    def late(*given: Any) -> Card:
+        if once:
+            once.clear()
+            renew_member(member)
+        return make(*given)
+
+    monkeypatch.setattr("fedaccord.deployment.renewal.make_card", late)
+    with pytest.raises(Changed):
+        renew_member(member)
+    key = load_pem_private_key((member / "tls.key").read_bytes(), password=None)
+    certificate = (member / "tls.pem").read_bytes()
+    assert x509.load_pem_x509_certificate(certificate).public_key() == key.public_key()
+    card = load_sent(member / "card.json")
+    assert isinstance(card, Card)
+    assert card.certificate.encode() == certificate
+
+
+@pytest.mark.parametrize("whose", ["member's", "server's"])
+def test_an_interrupted_renewal_changes_nothing(
+    room: Room, monkeypatch: pytest.MonkeyPatch, whose: str
+) -> None:
+    """Whichever of its files is flushed to the disk last."""
+    signed(room)
+    folder = room.members["a"] if whose == "member's" else room.app
+    before, flush = tree(folder), os.fsync
+    for last in range(1, 100):
+        left = iter(range(1, last))
+
+        def interrupted(descriptor: int, left: Iterator[int] = left) -> None:
+            flush(descriptor)
+            if next(left, None) is None:
+                raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", interrupted)
+            try:
+                if whose == "member's":
+                    renew_member(folder)
+                else:
+                    renew_certificates(folder, ["other.example"])
+            except KeyboardInterrupt:
+                assert tree(folder) == before
+            else:
+                assert last > 4
+                assert tree(folder) != before
+                return
+
+
+def test_a_directory_that_somebody_else_filled_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room = Room(tmp_path)
+    directory, make, once = tmp_path / "empty", make_node_key, [True]
+    directory.mkdir()
+    invitation = load_invitation(room.app / "invitation.toml")
+    first, second, _ = privates_of(NAMES)
+
+    def late(path: Path) -> Path:
+        if once:
+            once.clear()
+            write_member(directory, invitation, first)
+        return make(path)
+
+    monkeypatch.setattr("fedaccord.deployment.member_directory.make_node_key", late)
+    with pytest.raises(FedaccordError, match="exists already, and is not empty"):
+        write_member(directory, invitation, second)
+    assert load_client_file(directory / "client.toml").name == first.name
+    card = load_sent(directory / "card.json")
+    assert isinstance(card, Card)
+    assert card.signing_key == load_key(directory / "signing.key").public
+
+
+def test_signatures_that_are_taken_at_the_same_time(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admit(room.app, cards(room))
+    for member in room.members.values():
+        sign_member(member, load_invitation(room.app / "to-sign.toml"))
+    text, once = signatures_text, [True]
+
+    def late(given: Any) -> str:
+        known = tuple(given)
+        if once:
+            once.clear()
+            admit(room.app, [room.members["c"] / "signature.json"])
+        return text(known)
+
+    monkeypatch.setattr("fedaccord.deployment.admission.signatures_text", late)
+    admit(room.app, [room.members["a"] / "signature.json"])
+    kept = load_signatures(room.app / "signatures.json")
+    assert {one.client for one in kept} == {"a", "c"}
 
 
 # --- What is refused -----------------------------------------------------------------------

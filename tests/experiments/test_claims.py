@@ -11,6 +11,7 @@ from fedaccord.experiments import figures
 from fedaccord.experiments.claims import Claim, found, listed, number
 from fedaccord.experiments.evaluation import example_claims
 from fedaccord.experiments.figure_data import FigureData
+from fedaccord.experiments.figures import ratios
 from fedaccord.experiments.figures.mechanisms import (
     almost_all,
     contributors_compared,
@@ -30,6 +31,7 @@ from fedaccord.experiments.figures.shapes import (
     quick_then_slow,
     within_a_stretch,
 )
+from fedaccord.experiments.presets import find_preset
 from fedaccord.experiments.standard import Verdict
 from tests.experiments.presets_for_tests import few
 
@@ -107,9 +109,14 @@ def test_a_tooth_that_rises_refutes_the_zigzag() -> None:
         ([9e3, 8e3, 7e3], "less at 2, the same at 0, more at 0 of 2 steps", ""),
         # without an agreement there are no converted clients
         ([1e4, 249.0, 0.0], "less at 1, the same at 0, more at 0 of 1 steps", ""),
-        ([1e4, 1e4, 7e3], "less at 1, the same at 1, more at 0 of 2 steps", ""),
-        ([9e3, 8e3, 8.5e3], "less at 1, the same at 0, more at 1 of 2", "at 0 of the 1 steps"),
-        ([1e4, 1e4, 1e4], "less at 0, the same at 2, more at 0 of 2", "at 2 of the 2 steps"),
+        (
+            [1e4, 1e4, 7e3],
+            "less at 1, the same at 0, more at 0 of 1 steps within a stretch; at 1 others they "
+            "contribute all their data",
+            "",
+        ),
+        ([9e3, 8e3, 8.5e3], "less at 1, the same at 0, more at 1 of 2", "it is not less at all"),
+        ([9e3, 9e3, 9e3], "less at 0, the same at 2, more at 0 of 2", "it is not less at all"),
     ],
 )
 def test_converted_clients_contribute_less_along_a_tooth(
@@ -123,8 +130,46 @@ def test_converted_clients_contribute_less_along_a_tooth(
 
 
 def test_a_statement_about_steps_that_do_not_exist_is_not_decided() -> None:
-    table = zigzag([1.3, 1.2, 1.1], ["II"] * 3, [3] * 3, 0.0)
-    assert less_in_case_ii(table, "N").verdict == "not decided"
+    for level in (0.0, 1e4):  # no agreement, or one on all data, where there is nothing to choose
+        table = zigzag([1.3, 1.2, 1.1], ["II"] * 3, [3] * 3, level)
+        assert less_in_case_ii(table, "N").verdict == "not decided"
+
+
+def test_with_and_without_a_critical_client_the_level_is_judged_at_the_same_kind_of_steps() -> None:
+    """As D grows, those who contribute all they have contribute more without choosing to.
+
+    Figure 6 has a client that is critical, and none, on both sides of the D where that ends.
+    """
+    for case in ("I", "II"):
+        table = FigureData(
+            {
+                "samples": np.array([8e3, 8.1e3, 8.2e3, 8.3e3]),
+                "case": np.array([case] * 4),
+                "free_riders": np.array([9] * 4),
+                "uniform_level": np.array([8e3, 8.1e3, 8.15e3, 8.1e3]),
+            },
+        )
+        rises, falls = level_in_case_i(table, "the level rises", ""), less_in_case_ii(table, "D")
+        claim = rises if case == "I" else falls
+        assert claim.ours.endswith("; at 2 others they contribute all their data")
+        assert "1 steps within a stretch" in claim.ours
+        assert claim.verdict == ("does not hold" if case == "I" else "holds")
+
+
+def test_figure_6_as_it_is() -> None:
+    claims = {claim.statement: claim for claim in ratios.claims(find_preset("fig6"))}
+    rises = claims["With a critical client the converted clients' level increases with D."]
+    assert rises.verdict == "does not hold"
+    assert rises.ours.startswith("up at 0, down at 0 of 374 steps within a stretch; at 84 others")
+    falls = claims[
+        "Without a critical client, under the same number of free riders, converted clients "
+        "choose less data as D grows."
+    ]
+    assert falls.verdict == "holds"
+    assert falls.ours == (
+        "less at 162, the same at 0, more at 0 of 162 steps within a stretch; at 208 others they "
+        "contribute all their data"
+    )
 
 
 @pytest.mark.parametrize(("level", "without"), [(0.0, "at 1 of 1"), (5e3, "at 0 of 1")])

@@ -9,6 +9,7 @@ import pytest
 
 import fedaccord as fa
 from fedaccord.files import reading as text_file
+from fedaccord.files.client_text import check_has_tables
 from fedaccord.files.consortium import example_consortium, example_text
 from fedaccord.files.tables import load_profile
 
@@ -127,7 +128,7 @@ MISTAKES = {
     ),
     "clients that are no list": (
         HEAD + "clients = 3\n",
-        ["clients: must be a list or the name of a CSV or XLSX file, got 3"],
+        ["clients: must be a list or the name of a spreadsheet, got 3"],
     ),
     "a client that is no table": (
         HEAD + "clients = [3]\n",
@@ -347,15 +348,33 @@ def test_invalid_toml(tmp_path: Path, text: str) -> None:
     assert re.search(r"line \d+, column \d+", problem)
 
 
-@pytest.mark.parametrize("name", ["members.csv", "Members.XLSX"])
+@pytest.mark.parametrize("name", ["members.csv", "Members.XLSX", "members.ods"])
 def test_a_table_in_place_of_a_consortium_file(tmp_path: Path, name: str) -> None:
-    (tmp_path / name).write_bytes(b"name;samples\nNorth;3\n\xff")
+    head = "Zentrum;Fallzahl;Wert;Kosten je Fall (€);Diskontfaktor"
+    (tmp_path / name).write_text(f"{head}\nNord;300;7000;0,04;\nSüd;200;6000;0,04;0,8\n", "utf-8")
     for load in (fa.load_consortium, fa.load_changing):
-        with pytest.raises(fa.InvalidInput, match="is a table of clients; give a") as refused:
-            load(tmp_path / name)
-        assert f'clients = "{name}"' in str(refused.value)
+        with pytest.warns(
+            fa.FileNote, match="rounds = 50 and discount_factor = 0.9 are taken"
+        ) as told:
+            found = load(tmp_path / name)
+        assert f'clients = "{name}"' in str(told[0].message)
+        consortium = found if isinstance(found, fa.Consortium) else found.everyone
+        assert (consortium.names, consortium.rounds) == (("Nord", "Süd"), 50)
+        assert consortium.discount_factor.tolist() == [0.9, 0.8]
+        assert consortium.currency == "EUR"
     with pytest.raises(fa.InvalidInput, match="there is no such file"):
         fa.load_consortium(tmp_path / "other.csv")
+
+
+def test_problems_of_a_table_in_place_of_a_consortium_file(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("name;samples;value;Kostpreis\nA;3;5;1\n", "utf-8")
+    with pytest.warns(fa.FileNote), pytest.raises(fa.InvalidInput) as refused:
+        fa.load_consortium(tmp_path / "t.csv")
+    assert [str(problem) for problem in refused.value.problems] == [
+        "line 1: I don't know the column 'Kostpreis'; is it 'cost_per_sample'? Then call it that"
+    ]
+    with pytest.raises(fa.InvalidInput, match="is a table of clients; give a"):
+        check_has_tables(tmp_path / "t.csv")  # nothing can be written into it
 
 
 def test_files_that_are_not_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

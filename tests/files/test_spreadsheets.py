@@ -2,6 +2,7 @@
 
 import codecs
 import tempfile
+import unicodedata
 import warnings
 from pathlib import Path
 
@@ -12,7 +13,9 @@ from hypothesis import strategies as st
 
 import fedaccord as fa
 from fedaccord.cli.outputs import write_csv
-from fedaccord.files.clients import ClientsRead, read_clients
+from fedaccord.files.clients import FIELDS, ClientsRead, read_clients
+from fedaccord.files.headings import OTHER_WORDS, read_heading
+from fedaccord.files.questions import Question, asking
 from fedaccord.files.tables import load_profile
 
 HEAD = "name;samples;valuation;cost_per_sample;discount_factor"
@@ -85,7 +88,8 @@ def test_windows_1252_is_noted() -> None:
         (b'[{"name": "A"}]', "is JSON; save the table as XLSX or as CSV"),
         (
             b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
-            "is a file of an old Excel; save it as XLSX or as CSV",
+            "cannot be read as XLS or ODS: it is damaged, has a password, or has cells too far "
+            "apart; save the sheet as XLSX or as CSV",
         ),
     ],
 )
@@ -433,3 +437,98 @@ def test_quotes_in_a_copied_table_may_be_part_of_a_name() -> None:
     read = read_clients(f'{HEAD}\nThe \'Big\' "One";5;3;1;\n"Big" One;5;3;1;\n'.replace(";", "\t"))
     assert read.table is not None
     assert read.table.names == ["The 'Big' \"One\"", '"Big" One']
+
+
+@pytest.mark.parametrize(
+    ("heading", "field"),
+    [
+        ("Kosten je Fall (€)", "cost_per_sample"),
+        ("KOSTEN PRO UNTERSUCHUNG", "cost_per_sample"),
+        ("Coût par cas", "cost_per_sample"),
+        ("Cout par cas", "cost_per_sample"),
+        ("Costo per esame", "cost_per_sample"),
+        ("Coste por imagen", "cost_per_sample"),
+        ("Cost per exam", "cost_per_sample"),
+        ("Fallzahl", "samples"),
+        ("Anzahl der Fälle", "samples"),
+        ("Nombre d'examens", "samples"),
+        ("Nombre d’examens", "samples"),
+        ("Numero di casi", "samples"),
+        ("Número de muestras", "samples"),
+        ("Établissement", "name"),
+        ("ETABLISSEMENT", "name"),
+        ("Zentrum", "name"),
+        ("Valutazione", "valuation"),
+    ],
+)
+def test_headings_in_several_languages(heading: str, field: str) -> None:
+    assert read_heading(heading, ["name", *FIELDS]).field == field
+
+
+def test_no_heading_means_two_columns() -> None:
+    spelled = [
+        (unicodedata.normalize("NFKD", word).casefold(), field)
+        for field, words in OTHER_WORDS.items()
+        for word in words
+    ]
+    assert len({word for word, _ in spelled}) == len(set(spelled))
+
+
+@pytest.mark.parametrize(
+    ("head", "problem"),
+    [
+        (
+            "name;samples;value;Kostpreis (€)",
+            "I don't know the column 'Kostpreis (€)'; is it 'cost_per_sample'? Then call it that",
+        ),
+        (
+            "Ort;samples;value;cost per sample;notes",
+            "I don't know the columns 'Ort', 'notes'; are they among 'name'? Then call them that",
+        ),
+        (
+            "name;samples;Nutzen",
+            "I don't know the column 'Nutzen'; is it one of 'valuation', 'cost_per_sample'? "
+            "Then call it that",
+        ),
+        ("name;samples;value", "column 'cost_per_sample' is missing (or chip, cycles_per_sample"),
+    ],
+)
+def test_an_unknown_column_is_named_once(head: str, problem: str) -> None:
+    row = ";".join("A5311"[: head.count(";") + 1])
+    found = problems(read_clients("\n".join([head, *[row] * 11]) + "\n"))
+    assert len(found) == 1
+    assert found[0].removeprefix("line 1: ").startswith(problem)
+
+
+def test_what_a_table_leaves_open_is_asked(tmp_path: Path) -> None:
+    text = "Ort;samples;value;Kostpreis (€);notes\nA;42.000;5;1;x\nB;30.000;5;1;y\n"
+    (tmp_path / "t.csv").write_text(text, "utf-8")
+    replies = {"Ort": "name", "Kostpreis": "cost_per_sample", "'42.000'": "thousands"}
+    asked = []
+
+    def answer(question: Question) -> str:
+        asked.append(question.text)
+        return next(reply for word, reply in replies.items() if word in question.text)
+
+    with asking(answer), pytest.warns(fa.FileNote) as told:
+        consortium = fa.load_consortium(tmp_path / "t.csv")
+    assert "not used: 1 column, 'notes'" in str(told[-1].message)
+    assert consortium.names == ("A", "B")
+    assert consortium.samples.tolist() == [42_000, 30_000]
+    assert consortium.currency == "EUR"
+    assert asked == [
+        "I don't know the column 'Ort', which begins with A, B. What is it?",
+        "I don't know the column 'Kostpreis (€)', which begins with 1, 1. What is it?",
+        "What does '42.000' (and 1 more like it) mean?",
+    ]
+
+
+def test_what_is_asked_and_not_answered_stays_a_problem(tmp_path: Path) -> None:
+    text = "name;samples;value;Kostpreis;notes\nA;42.000;5;1;x\n"
+    (tmp_path / "t.csv").write_text(text, "utf-8")
+    with (
+        asking(lambda _: ""),
+        pytest.warns(fa.FileNote),
+        pytest.raises(fa.InvalidInput, match="column 'cost_per_sample' is missing"),
+    ):
+        fa.load_consortium(tmp_path / "t.csv")

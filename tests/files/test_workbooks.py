@@ -1,4 +1,4 @@
-"""XLSX files: values, formulas, formats, and what is refused, by the name of its cell."""
+"""Workbooks: values, formulas, formats, and what is refused, by the name of its cell."""
 
 import datetime
 import io
@@ -125,6 +125,48 @@ def test_numbers_beyond_all_numbers_and_rows_beyond_all_rows() -> None:
     ]
 
 
+TOO_MANY = "{}, with the empty ones; delete those that are not needed, or save the sheet as CSV"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("rows", "problem"),
+    [
+        (b"<row/>" * 1_800_000, TOO_MANY.format("has more than 100,000 rows")),
+        (
+            b"<row>" + b"<c/>" * 1_000_000 + b"</row>",
+            TOO_MANY.format("has more than 1,000,000 cells"),
+        ),
+        (  # each of these rows is filled up to its last column
+            b"".join(b'<row r="%d"><c r="XFD%d"/></row>' % (n, n) for n in range(3, 90)),
+            TOO_MANY.format("has more than 1,000,000 cells"),
+        ),
+    ],
+)
+def test_a_small_file_of_very_many_cells(rows: bytes, problem: str) -> None:
+    plain = edited(workbook(HEAD, NORTH), b"</sheetData>", rows + b"</sheetData>")
+    packed = io.BytesIO()
+    with (
+        zipfile.ZipFile(io.BytesIO(plain)) as before,
+        zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as after,
+    ):
+        for part in before.namelist():
+            after.writestr(part, before.read(part))
+    assert len(packed.getvalue()) < 57_000
+    assert problems(packed.getvalue()) == [f"c.xlsx: {problem}"]
+
+
+@pytest.mark.parametrize("part", ["xl/styles.xml", "xl/sharedStrings.xml"])
+def test_a_small_file_of_very_many_texts_or_formats(
+    monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    name = "_MOST_TAGS" if "shared" in part else "_MOST_STYLE_TAGS"
+    monkeypatch.setattr(f"fedaccord.files.workbook.{name}", 3)
+    assert problems(workbook(HEAD, NORTH)) == [
+        "c.xlsx: is too large; delete those that are not needed, or save the sheet as CSV"
+    ]
+
+
 def test_a_remark_beside_the_table() -> None:
     read = read_clients(workbook(HEAD, [*NORTH, None, "a remark"]))
     assert read.problems == ()
@@ -155,7 +197,8 @@ def test_the_sheet_called_clients_or_the_first() -> None:
 
 def test_problems_of_rows_and_headings() -> None:
     assert problems(workbook(["Hospital", "Cases", "Worth"], ["A", 1, 1])) == [
-        "c.xlsx: row 1: column 'valuation' is missing",
+        "c.xlsx: row 1: I don't know the column 'Worth'; is it one of 'valuation', "
+        "'cost_per_sample'? Then call it that",
     ]
     assert problems(workbook(HEAD[:3], ["A", 1, 1])) == [
         "c.xlsx: row 1: column 'cost_per_sample' is missing (or chip, cycles_per_sample and hertz)"
@@ -194,6 +237,106 @@ def test_a_consortium_with_clients_in_a_workbook(tmp_path: Path) -> None:
     np.testing.assert_array_equal(consortium.samples, [42_000])
 
 
+# --- XLS and ODS ---------------------------------------------------------------------------
+
+XLS = (Path(__file__).parent / "clients.xls").read_bytes()
+"""Two sheets; the second is called "Clients " and has a table from B2 on."""
+
+
+def ods(*rows: str) -> bytes:
+    """A spreadsheet as LibreOffice packs it, with these rows in its only sheet."""
+    spaces = " ".join(
+        f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"'
+        for name in ("office", "table", "text")
+    )
+    content = (
+        f'<office:document-content {spaces} office:version="1.3"><office:body>'
+        f'<office:spreadsheet><table:table table:name="Clients">{"".join(rows)}'
+        "</table:table></office:spreadsheet></office:body></office:document-content>"
+    )
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+        archive.writestr("content.xml", content)
+        archive.writestr("META-INF/manifest.xml", "<manifest/>")
+    return file.getvalue()
+
+
+def ods_row(*values: Any, more: str = "") -> str:
+    cells = [
+        f'<table:table-cell office:value-type="string"><text:p>{value}</text:p></table:table-cell>'
+        if isinstance(value, str)
+        else f'<table:table-cell office:value-type="float" office:value="{value}"/>'
+        for value in values
+    ]
+    return f"<table:table-row{more}>{''.join(cells)}</table:table-row>"
+
+
+def test_a_file_of_an_old_excel() -> None:
+    read = read_clients(XLS, "c.xls")
+    assert read.table is not None
+    assert read.table.names == ["Nord", "Süd"]
+    assert read.table.currency == "EUR"
+    assert read.table.numbers["samples"].tolist() == [42_000, 30_000]
+    assert list(map(str, read.problems)) == [
+        "c.xls cell D4, valuation: must be a number, got 'true' (Süd)",
+        "c.xls cell F4, discount_factor: is a date or a time; write it as a number or as text "
+        "(Süd)",
+    ]
+
+
+def test_a_file_of_libreoffice() -> None:
+    many = ' table:number-rows-repeated="1048000"'
+    end = f"<table:table-row{many}><table:table-cell/></table:table-row>"
+    data = ods(ods_row(*HEAD), ods_row(*NORTH), ods_row("South", "30 000", 5, 1, "#N/A"), end)
+    read = read_clients(data, "c.ods")
+    assert read.table is not None
+    assert read.table.names == ["North", "South"]
+    assert read.table.numbers["samples"].tolist() == [42_000, 30_000]
+    assert list(map(str, read.problems)) == [
+        "c.ods cell E3, discount_factor: has the error '#N/A' (South)"
+    ]
+
+
+TOO_FAR = (
+    "cannot be read as XLS or ODS: it is damaged, has a password, or has cells too far apart; "
+    "save the sheet as XLSX or as CSV"
+)
+
+
+@pytest.mark.slow
+def test_a_small_file_of_libreoffice_with_very_many_cells() -> None:
+    everywhere = ' table:number-rows-repeated="1048576"'
+    wide = '<table:table-cell table:number-columns-repeated="16383"/>'
+    far = ods_row("x").replace("<table:table-cell ", f"{wide}<table:table-cell ", 1)
+    gap = f"<table:table-row{everywhere}><table:table-cell/></table:table-row>"
+    rows = (ods_row(*HEAD), ods_row(*NORTH))
+    assert list(map(str, read_clients(ods(*rows, gap, far), "c.ods").problems)) == [
+        f"c.ods: {TOO_FAR}"
+    ]
+    assert list(map(str, read_clients(ods(*rows, ods_row("x", more=everywhere))).problems)) == [
+        TOO_MANY.format("has more than 100,000 rows")
+    ]
+
+
+@pytest.mark.slow
+def test_a_file_of_an_old_excel_with_cells_far_apart() -> None:
+    far = XLS.replace(b"\x03\x02\x0e\x00\x02\x00\x04\x00", b"\x03\x02\x0e\x00\xff\xff\xff\x00")
+    assert far != XLS
+    assert list(map(str, read_clients(far).problems)) == [TOO_FAR]
+
+
+def test_damaged_files_of_an_old_excel_and_libreoffice() -> None:
+    for data in (XLS[:300], ods("<broken")):
+        assert list(map(str, read_clients(data).problems)) == [TOO_FAR]
+
+
+@pytest.mark.slow
+def test_a_damaged_file_that_is_read_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fedaccord.files.workbook._SECONDS", 1)
+    assert list(map(str, read_clients(XLS[:3000]).problems)) == [TOO_FAR]
+
+
 def test_without_openpyxl(monkeypatch: pytest.MonkeyPatch) -> None:
     data = workbook(HEAD, NORTH)
     monkeypatch.setattr("fedaccord.checks.is_installed", lambda _: False)
@@ -202,3 +345,5 @@ def test_without_openpyxl(monkeypatch: pytest.MonkeyPatch) -> None:
     assert str(caught.value) == (
         "an XLSX file needs openpyxl: pip install 'fedaccord[spreadsheets]'"
     )
+    with pytest.raises(fa.FedaccordError, match="an XLS or ODS file needs python-calamine: "):
+        read_clients(XLS)

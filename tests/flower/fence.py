@@ -1,5 +1,6 @@
 """An nginx with our configuration, before a stand-in for the SuperLink that records requests."""
 
+import os
 import shutil
 import socket
 import ssl
@@ -27,7 +28,7 @@ class Arrived(NamedTuple):
 
 
 class Recorder(BaseHTTPRequestHandler):
-    """Answers everything with its own request line."""
+    """Answers everything with its own request line, and pull-object with what was sent."""
 
     protocol_version = "HTTP/1.1"
     arrived: list[Arrived]
@@ -40,7 +41,7 @@ class Recorder(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
         headers = {name.lower(): value for name, value in self.headers.items()}
         self.arrived.append(Arrived(self.requestline, headers, body))
-        answer = self.requestline.encode()
+        answer = body if "/pull-object " in self.requestline else self.requestline.encode()
         self.send_response(200)
         self.send_header("content-length", str(len(answer)))
         self.end_headers()
@@ -69,10 +70,19 @@ def recorder(keys: Path) -> Iterator[tuple[int, list[Arrived]]]:
 
 
 @contextmanager
-def running_nginx(home: Path, superlink: str, beside: str = "", **limits: Any) -> Iterator[int]:
+def running_nginx(
+    home: Path,
+    superlink: str,
+    beside: str = "",
+    *,
+    before: str = "",
+    user: int | None = None,
+    **limits: Any,
+) -> Iterator[int]:
     """An nginx with our configuration for the server's directory `home`: its port.
 
-    `beside` is another server of the same nginx.
+    `beside` is another server of the same nginx, `before` is what stands above all
+    else, and `user` is who starts it, if not whoever tests.
     """
     assert NGINX is not None
     port = free_port()
@@ -83,10 +93,17 @@ def running_nginx(home: Path, superlink: str, beside: str = "", **limits: Any) -
         run=Path("run"),
         **limits,
     )
-    (home / "nginx.conf").write_text(f"{text.rstrip().removesuffix('}')}{beside}}}\n")
-    (home / "run").mkdir(exist_ok=True)
+    (home / "nginx.conf").write_text(f"{before}{text.rstrip().removesuffix('}')}{beside}}}\n")
+    run = home / "run"
+    if not run.exists():
+        run.mkdir(mode=0o700)
+        os.chown(run, home.stat().st_uid, home.stat().st_gid)
     process = subprocess.Popen(
-        [NGINX, *nginx_words()[1:]], cwd=home, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE
+        [NGINX, *nginx_words(home)[1:]],
+        cwd=home,
+        user=user,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
     )
     try:
         until(lambda: process.poll() is not None or _listens(port), 20, "nginx")

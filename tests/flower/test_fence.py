@@ -7,6 +7,7 @@ import re
 import signal
 import socket
 import ssl
+import stat
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ from flwr.superlink.main import app as superlink_app
 
 from fedaccord.deployment.certificates import make_certificates, make_client_certificate
 from fedaccord.deployment.fence import CALLS, nginx_text
+from fedaccord.deployment.server_check import check_large_bodies
 from fedaccord.errors import InvalidInput
 from tests.flower.certificates import private_key, write_certificate
 from tests.flower.deployment import free_port, until
@@ -316,6 +318,102 @@ def test_a_member_that_was_taken_off_the_list_gets_nothing(tmp_path: Path) -> No
         (keys / "members.pem").write_bytes((tmp_path / "a" / "tls.pem").read_bytes())
         os.kill(int((tmp_path / "run" / "nginx.pid").read_text()), signal.SIGHUP)
         until(lambda: statuses() == {"a": 200, "b": 400}, 20, "the new list")
+
+
+# --- Large models, whoever starts the server -------------------------------------------------
+
+PART = 5 * 1024**2
+"""Bytes of a part in which Flower sends a model."""
+MODEL = [os.urandom(PART) for _ in range(4)]
+OTHER = 1
+"""Somebody who is not root, and not the user to whom nginx hands its work: `daemon`."""
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can start nginx as another user")
+
+
+@pytest.mark.slow
+@needs_nginx
+@pytest.mark.parametrize(
+    ("owner", "starts"),
+    [
+        pytest.param(None, None, id="one user"),
+        pytest.param(OTHER, OTHER, id="another user", marks=as_root),
+        pytest.param(OTHER, None, id="root, in another user's directory", marks=as_root),
+    ],
+)
+def test_a_model_of_20_mb_passes_whoever_starts_nginx(
+    owner: int | None, starts: int | None, tmp_path: Path
+) -> None:
+    """What nginx writes aside on the way can be read by the owner of the directory only."""
+    prepared(tmp_path)
+    mine = context_of(tmp_path / "keys" / "ca.pem", tmp_path / "a")
+    if owner is not None:
+        for path in (tmp_path, *tmp_path.rglob("*")):
+            os.chown(path, owner, owner)
+    with (
+        recorder(tmp_path / "keys") as (port, arrived),
+        running_nginx(tmp_path, f"127.0.0.1:{port}", user=starts) as fence,
+    ):
+        for part in MODEL:
+            assert status(send(fence, mine, post("/v1/fleet/push-object", body=part))) == 200
+            back = send(fence, mine, post("/v1/fleet/pull-object", body=part))
+            assert status(back) == 200
+            assert back.endswith(part)
+        assert [one.body for one in arrived[::2]] == MODEL
+        for folder in (tmp_path / "run", tmp_path / "run" / "body", tmp_path / "run" / "proxy"):
+            found = folder.stat()
+            assert stat.S_IMODE(found.st_mode) == 0o700
+            assert found.st_uid == (os.geteuid() if owner is None else owner)
+
+
+def found_in(home: Path, port: int) -> tuple[str, str, str]:
+    (found,) = check_large_bodies(home, port)
+    assert found.about == "large models"
+    return found.grade, found.found, found.do
+
+
+@pytest.mark.slow
+@needs_nginx
+def test_the_check_sends_a_large_body_through_the_fence(tmp_path: Path) -> None:
+    prepared(tmp_path)
+    with (
+        recorder(tmp_path / "keys") as (port, arrived),
+        running_nginx(tmp_path, f"127.0.0.1:{port}") as fence,
+    ):
+        assert found_in(tmp_path, fence) == ("ok", "a body of 6 MiB passes nginx", "")
+        assert len(arrived[0].body) > PART
+    with running_nginx(tmp_path, f"127.0.0.1:{free_port()}") as fence:  # Flower does not run
+        assert found_in(tmp_path, fence)[0] == "ok"
+    with running_nginx(tmp_path, f"127.0.0.1:{port}", megabytes=4) as fence:
+        grade, found, do = found_in(tmp_path, fence)
+        assert (grade, found) == ("wrong", "a body of 6 MiB does not pass nginx (status 413)")
+        assert "client_max_body_size" in do
+    assert found_in(tmp_path, fence)[0] == "wrong"  # nothing listens
+    make_certificates(tmp_path / "other", ["localhost"])
+    for name in ("check.pem", "check.key"):
+        (tmp_path / "keys" / name).write_bytes((tmp_path / "other" / name).read_bytes())
+    with running_nginx(tmp_path, f"127.0.0.1:{port}") as fence:
+        grade, found, _ = found_in(tmp_path, fence)
+        assert grade == "note"
+        assert found.startswith("not tried: nginx refuses keys/check.pem (certificate: FAILED:")
+    (tmp_path / "keys" / "check.pem").unlink()
+    assert found_in(tmp_path, fence)[:2] == ("note", "not tried: there is no keys/check.pem")
+
+
+@needs_nginx
+@as_root
+def test_the_check_says_why_large_bodies_fail(tmp_path: Path) -> None:
+    """As it was when nginx was started by root, and its work was done by `nobody`."""
+    prepared(tmp_path)
+    with (
+        recorder(tmp_path / "keys") as (port, arrived),
+        running_nginx(tmp_path, f"127.0.0.1:{port}", before="user nobody nogroup;\n") as fence,
+    ):
+        grade, found, do = found_in(tmp_path, fence)
+        assert arrived == []
+    assert grade == "wrong"
+    assert found.startswith("a body of 6 MiB does not pass nginx (status 500): open() ")
+    assert found.endswith("failed (13: Permission denied)")
+    assert "fedaccord server start" in do
 
 
 # --- Limits, and what is written down --------------------------------------------------------

@@ -17,7 +17,7 @@ from tests.flower.fence import NGINX, NO_NGINX
 def units(directory: Path) -> dict[str, str]:
     user = getpass.getuser()
     command = ["fedaccord", "member", "start", str(directory)]
-    return server_units(directory, BIN, user, superlink_words(8000), nginx_words()) | {
+    return server_units(directory, BIN, user, superlink_words(8000), nginx_words(directory)) | {
         "fedaccord-member.service": member_unit(directory, BIN, user, command)
     }
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fedaccord.ledger.lines import to_line
 from fedaccord.protocol.terms_text import terms_text
-from fedaccord.protocol.trusted import save_trusted
+from fedaccord.protocol.trusted import trusted_text
 from fedaccord.protocol.verification import look_over, trusted_end
 from tests.flower.stories import SIGNED, told
 from tests.fuzz.decoders import DECODERS, decode
@@ -39,7 +39,7 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
     end = trusted_end(look_over(entries))
     assert end is not None
     checkpoint = tmp_path_factory.mktemp("checkpoint") / "checkpoint"
-    save_trusted(checkpoint, end)
+    checkpoint.write_bytes(trusted_text(end))
     return [*facts, *notes, lines, terms, keys, checkpoint.read_bytes()]
 
 

@@ -124,3 +124,19 @@ def test_the_noise_of_a_fall_is_that_of_paired_runs() -> None:
     both = curve.noise_of_fall([240.0, 240.0], [960.0, 240.0], runs=4, examples=9)
     assert both == pytest.approx([np.hypot(seeds / 2, others / 3), 0.0])
     assert curve.noise_of_fall(0.0, 960.0, runs=4) == curve.noise_of_fall(120.0, 960.0, runs=4)
+
+
+def test_one_test_example_says_nothing_of_other_test_examples() -> None:
+    one = Curve(SIZES, range(5), by_seed(FALLING), by_example=FALLING[:, np.newaxis])
+    assert (one.example_factors == 0).all()
+    two = Curve(SIZES, range(5), by_seed(FALLING), by_example=np.stack([FALLING, 0.5 * FALLING], 1))
+    covariance = two.example_factors @ two.example_factors.T
+    assert covariance == pytest.approx(np.cov(two.by_example) / 2)  # type: ignore[arg-type]
+
+
+def test_a_curve_with_a_single_seed_may_fall_to_0() -> None:
+    values = np.array([0.9, 0.5, 0.2, 0.05, 0.0, 0.0])[:, np.newaxis]
+    Curve(SIZES, (0,), values).refuse_shape()
+    values[-1] = 0.001  # a rise from 0, by more than noise at such an error
+    with pytest.raises(InvalidInput, match="more data made it worse"):
+        Curve(SIZES, (0,), values).refuse_shape()

@@ -76,3 +76,12 @@ def test_rows_are_independent() -> None:
         alone = fill(satiation[n : n + 1], samples[n : n + 1])
         assert together.total[n] == alone.total[0]
         assert (together.profile[n] == alone.profile[0]).all()
+
+
+def test_a_row_in_which_nobody_wants_anything_changes_no_other() -> None:
+    satiation = np.array([[0.0, 0.0, 0.0], [50.0, 30.0, 10.0]])
+    samples = np.array([[20.0, 20.0, 20.0], [20.0, 20.0, 20.0]])
+    both = fill(satiation, samples)
+    assert both.total.ravel().tolist() == [0.0, 30.0]
+    assert both.profile.tolist() == [[0.0, 0.0, 0.0], [20.0, 10.0, 0.0]]
+    assert both.at_margin.tolist() == [[False] * 3, [False, True, False]]

@@ -1,10 +1,13 @@
 """The law of the loss: against 60 digits, and what its class contains."""
 
+from dataclasses import replace
 from decimal import Decimal, localcontext
+from typing import Any
 
 import numpy as np
 import pytest
 
+import fedaccord as fa
 from fedaccord.errors import InvalidInput
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.law import Law
@@ -237,3 +240,76 @@ def test_a_law_does_not_hold_on_to_the_callers_arrays() -> None:
     assert float(law.loss(50.0)) == before
     with pytest.raises(ValueError, match="read-only"):
         law.value[0] = 3.0
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"value": -1e-9}, "weights must be 0 or more"),
+        ({"value": np.inf}, "weights must be 0 or more"),
+        ({"unit": 0.0}, "units must be more than 0"),
+        ({"unit": np.inf}, "units must be more than 0"),
+        ({"shift": -1e-9}, "shifts must be 0 or more"),
+        ({"shift": np.inf}, "shifts must be 0 or more"),
+        ({"exponent": 0.0}, "exponents must be more than 0"),
+        ({"exponent": np.nan}, "exponents must be more than 0"),
+        ({"value": 0.0}, "never falls"),
+    ],
+)
+def test_each_number_of_a_law_has_its_bounds(wrong: dict[str, float], message: str) -> None:
+    right = Law(np.ones(1), np.ones(1), np.zeros(1), np.array([0.5]), np.array(0.0))
+    numbers: Any = {name: np.array([number]) for name, number in wrong.items()}
+    with pytest.raises(InvalidInput, match=message):
+        replace(right, **numbers)
+
+
+@pytest.mark.parametrize("floor", [np.nan, np.inf])
+def test_a_law_s_floor_is_a_number(floor: float) -> None:
+    one = np.ones(1)
+    assert Law(one, one, 0 * one, one, np.array(-1.0)).floor == -1.0
+    with pytest.raises(InvalidInput, match="the floor must be a number"):
+        Law(one, one, 0 * one, one, np.array(floor))
+
+
+@pytest.mark.parametrize("value", [np.array(1.0), np.zeros(0)])
+def test_a_law_has_at_least_one_term(value: FloatArray) -> None:
+    with pytest.raises(InvalidInput, match="at least one term"):
+        Law(value, np.ones(1), np.zeros(1), np.ones(1), np.array(0.0))
+
+
+class Logarithmic(Law):
+    """A loss of one's own, beside the terms of a law that it is not."""
+
+    def loss(self, total: Any) -> Any:
+        return 2.0 - np.log1p(total) / 20.0
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Logarithmic(*(np.ones(1),) * 4),
+        lambda: Logarithmic.paper(50),
+        lambda: Logarithmic.power(scale=1.0, exponent=0.5),
+        lambda: Logarithmic.personal([Law.paper(50)]),
+    ],
+)
+def test_a_subclass_is_refused_by_name(make: Any) -> None:
+    """The solvers would use the terms of its base class, and the certificate its own loss."""
+    with pytest.raises(InvalidInput, match=r"law: the subclass Logarithmic .* Law\.mixture"):
+        make()
+
+
+@pytest.mark.parametrize("law", [np.sqrt, 3, [np.sqrt]], ids=repr)
+def test_what_is_no_law_is_refused(law: Any) -> None:
+    clients: dict[str, Any] = {
+        "valuation": 1e6,
+        "cost_per_sample": 0.004,
+        "samples": 1000.0,
+        "discount_factor": 0.8,
+        "law": law,
+    }
+    for build in (Consortium, fa.solve_batch):
+        with pytest.raises(InvalidInput, match="law: must be of type Law"):
+            build(**clients, rounds=50)
+    with pytest.raises(InvalidInput, match="laws: must be of type Law"):
+        fa.solve_agreement(fa.paper_consortium(clients=3), laws=[law])

@@ -226,3 +226,13 @@ def test_a_band_without_width_cannot_be_narrowed() -> None:
 def test_only_a_measured_law_has_a_next_measurement() -> None:
     with pytest.raises(InvalidInput, match="law: must be a measured law"):
         next_measurement(Law.paper(50), 10.0, 20.0)
+
+
+def test_what_to_measure_next_is_said_in_percent() -> None:
+    more = NextMeasurement(2_000.0, 3, 0.4, 0.3, 0.1)
+    assert more.sentence == "Twice as many test examples would narrow the band most, by 75 %."
+    train = NextMeasurement(2_000.0, 3, 0.4, 0.1, 0.1)
+    assert train.sentence == (
+        "Training on 2,000 samples with 3 more seeds would narrow the band most, by 75 %."
+    )
+    assert "no width" in NextMeasurement(2_000.0, 3, 0.0, 0.0, 0.0).sentence

@@ -408,3 +408,54 @@ def test_a_ledger_without_moments_is_read_and_continued(place: str) -> None:
         assert (ledger.checkpoints(), ledger.moments()) == ([(2, 0, b"model")], None)
         ledger.append(FACTS, b"next", moments=b"moments")
         assert ledger.moments() == b"moments"
+
+
+HOURS = "instr(zeroblob(4000000), zeroblob(2000000) || x'01')"
+"""A single function of SQLite's, which nothing can interrupt: reading it would end no test."""
+
+
+@pytest.mark.parametrize(
+    ("edit", "what"),
+    [
+        (("text TEXT NOT NULL", f"text TEXT AS ({HOURS})"), "a generated column"),
+        (("text TEXT NOT NULL", f"text TEXT CHECK ({HOURS})"), "a check of its own"),
+        (("(kind)", f"({HOURS})"), "something in its schema"),
+        (("(kind)", "(kind) WHERE kind"), "something in its schema"),
+        (("'a ledger is append-only'", "'x'"), "a trigger of its own"),
+        ("CREATE VIRTUAL TABLE other USING fts5(text)", "a virtual table"),
+        (f"CREATE VIEW other AS SELECT {HOURS}", "a view"),
+        ("CREATE TABLE other (text)", "something in its schema"),
+    ],
+)
+def test_nothing_that_a_file_defines_is_run(
+    edit: str | tuple[str, str], what: str, path: Path
+) -> None:
+    """Somebody else's copy is read on the command line, too, where nobody would end it."""
+    with open_ledger(path) as ledger:
+        ledger.append(FACTS)
+    with sqlite3.connect(path) as database:
+        if isinstance(edit, str):
+            database.execute(edit)
+        else:
+            database.execute("PRAGMA writable_schema = ON")
+            database.execute("UPDATE sqlite_master SET sql = replace(sql, ?, ?)", edit)
+    database.close()
+    with pytest.raises(FedaccordError, match=f"ledger.db: has {what}, which no ledger has"):
+        read_ledger(path)
+    with pytest.raises(FedaccordError, match=f"has {what}"):
+        open_ledger(path)
+    for words in (["verify", str(path)], ["verify", "x.jsonl", "--against", str(path)]):
+        result = CliRunner().invoke(app, ["ledger", *words])
+        assert result.exit_code == 2
+        assert result.stderr.strip().endswith(f"has {what}, which no ledger has")
+
+
+def test_tables_written_another_way_are_ours(path: Path) -> None:
+    """Another version of a library may space or quote them otherwise."""
+    with open_ledger(path) as ledger:
+        ledger.append(FACTS)
+    with sqlite3.connect(path) as database:
+        database.execute("PRAGMA writable_schema = ON")
+        database.execute("UPDATE sqlite_master SET sql = replace(sql, ' at ', ' \"at\"  ')")
+    database.close()
+    assert len(load_entries(str(path))) == 2

@@ -71,7 +71,8 @@ def complete_by_descent(model: ContractModel) -> float:
     return by_deadline(model, best)
 
 
-@pytest.mark.parametrize("capped", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("capped", [False, True])
 def test_complete_information_against_a_numerical_optimiser(capped: bool) -> None:
     """500 random instances; the optimiser stops within 1e-5 of the best, and never below it."""
     rng = np.random.default_rng(20 + capped)

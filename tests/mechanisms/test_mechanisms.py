@@ -1,5 +1,7 @@
 """What every mechanism must satisfy, and tests of each of them."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -172,3 +174,11 @@ def test_invalid_outcomes_and_comparisons() -> None:
         compare(consortium, [])
     with pytest.raises(fa.InvalidInput, match="two are called 'everything'"):
         compare(consortium, [Everything(), Everything()])
+
+
+@pytest.mark.parametrize(
+    "mechanisms", [[lambda consortium: consortium], [3], [Outcome], lambda: [], 3], ids=repr
+)
+def test_what_is_no_mechanism_is_refused(mechanisms: Any) -> None:
+    with pytest.raises(fa.InvalidInput, match="mechanisms: must be"):
+        fa.compare(fa.paper_consortium(clients=3), mechanisms)

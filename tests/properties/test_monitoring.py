@@ -53,7 +53,7 @@ def test_uniform_agreements_hold(
 
 
 @pytest.mark.slow
-@given(SMALL, PUNISHMENTS, monitorings(), st.sampled_from(["least total cost", "fairest"]))
+@given(SMALL, PUNISHMENTS, monitorings(), st.sampled_from(["least total cost", "fair share"]))
 def test_what_is_solved_for_another_objective_holds(
     consortium: fa.Consortium, punishment: Any, monitoring: fa.Monitoring, objective: Any
 ) -> None:

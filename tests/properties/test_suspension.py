@@ -199,7 +199,7 @@ def test_more_patience_never_hurts(consortium: fa.Consortium, slots: int | None)
 @given(consortium=consortia(extreme=False), slots=LENGTHS)
 @settings(max_examples=20)
 def test_nobody_is_worse_off_if_so_asked(consortium: fa.Consortium, slots: int | None) -> None:
-    for objective in ("most data", "least total cost", "fairest"):
+    for objective in ("most data", "least total cost", "fair share"):
         agreement = fa.solve_agreement(
             consortium,
             objective=objective,

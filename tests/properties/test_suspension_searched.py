@@ -25,7 +25,7 @@ MILDER = st.builds(
     or_reversion=st.booleans(),
 )
 LENGTHS = st.sampled_from([1, 2, 3, 7, None])
-OBJECTIVES = ("most data", "least total cost", "fairest")
+OBJECTIVES = ("most data", "least total cost", "fair share")
 
 
 def least_cost(pull: FloatArray, low: FloatArray, high: FloatArray, grids: int = 9) -> FloatArray:

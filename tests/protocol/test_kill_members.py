@@ -185,7 +185,8 @@ class Syscalls:
     def __init__(self, patch: pytest.MonkeyPatch, fatal: int) -> None:
         """It ends at the moment `fatal`; from then on nothing is changed any more."""
         self.passed, self.fatal = 0, fatal
-        for owner, name in ((os, "open"), (os, "fsync"), (Path, "replace"), (Path, "unlink")):
+        calls = ("open", "fsync", "link")
+        for owner, name in (*((os, call) for call in calls), (Path, "replace"), (Path, "unlink")):
             patch.setattr(owner, name, self._stopping(getattr(owner, name)))
 
     def _stopping(self, call: Callable[..., Any]) -> Callable[..., Any]:

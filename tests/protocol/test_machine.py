@@ -270,7 +270,20 @@ class SlotsWithSuspension(Slots):
     signed = SUSPENSION
 
 
+FEW = settings(max_examples=2, stateful_step_count=25, deadline=None)
+MORE = settings(FEW, max_examples=10)
+
 TestSlots = Slots.TestCase
-TestSlots.settings = settings(max_examples=5, stateful_step_count=25, deadline=None)
+TestSlots.settings = FEW
 TestSlotsWithSuspension = SlotsWithSuspension.TestCase
-TestSlotsWithSuspension.settings = TestSlots.settings
+TestSlotsWithSuspension.settings = FEW
+
+
+@pytest.mark.slow
+class TestMoreSlots(Slots.TestCase):  # type: ignore[misc, valid-type]
+    settings = MORE
+
+
+@pytest.mark.slow
+class TestMoreSlotsWithSuspension(SlotsWithSuspension.TestCase):  # type: ignore[misc, valid-type]
+    settings = MORE

@@ -8,15 +8,22 @@ from typing import Any
 
 import pytest
 
+from fedaccord.console.room.access import Viewer
+from fedaccord.console.room.entries import may_read
 from fedaccord.errors import InvalidInput
-from fedaccord.ledger.chain import Entry, Fact
-from fedaccord.protocol import facts, receiving
+from fedaccord.ledger.chain import Entry, Fact, Head, extend
+from fedaccord.ledger.lines import to_line
+from fedaccord.protocol import facts, messages, notes, receiving
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.envelopes import Ask, Reply
-from fedaccord.protocol.messages import Refusal
+from fedaccord.protocol.evidence import answer_in
+from fedaccord.protocol.messages import Refusal, part
+from fedaccord.protocol.notes import read_note
 from fedaccord.protocol.participant import Participant
 from fedaccord.protocol.terms import Terms
 from fedaccord.protocol.verification import look_over, wrong_in
+from fedaccord.signing.canonical import digest_of
+from fedaccord.signing.keys import new_key
 from fedaccord.signing.statement import Statement
 from tests.flower.consortia import (
     START_MODEL,
@@ -440,3 +447,93 @@ def test_going_back_to_an_older_model_is_signed(tmp_path: Path) -> None:
         found = look_over(list(ledger.entries()), ledger.checkpoints(), every_signature=True)
         assert [e.body["accepted"] for e in ledger.entries(kind="decision")] == [True]
     assert found.problems == []
+
+
+# --- What digests confirm ------------------------------------------------------------------
+
+
+def fits_entry(entry: Entry, total: float) -> bool:
+    """Whether the digest of an entry confirms a guess of the total in it.
+
+    Everything else in the entry can be read elsewhere.
+    """
+    rest = {key: value for key, value in entry.body.items() if key != "salt"}
+    fact = entry.fact._replace(body=rest | {"equilibrium_total": total})
+    (guessed,) = extend(Head(entry.number - 1, entry.previous), [fact], entry.at)
+    return guessed.digest == entry.digest
+
+
+def fits_answer(told: notes.Offer, answer: notes.Signed, total: float) -> bool:
+    """Whether the digest of a client's statement confirms it: it names all of the question."""
+    offer = part(messages.AskedOffer, told)
+    guessed = offer.model_copy(update={"equilibrium_total": total, "salt": None})
+    said = answer_in(answer).statement
+    body = said.body | {"question": digest_of(guessed.body)}
+    return said._replace(body=body).digest(answer.signature) == answer.statement
+
+
+@lie(
+    "an observer",
+    "try totals at the equilibrium, from which a report follows, until a digest that it reads fits",
+    "the entry and what members sign about it have a salt that only members and the server know",
+)
+@pytest.mark.slow
+def test_no_digest_confirms_a_guess_of_a_total(tmp_path: Path) -> None:
+    """The second attempt is the worse one: an observer reads all but one part of its answers."""
+    names = ("a", "b", "c", "d", "e")
+    terms = terms_of(names, keys=keys_of(names))
+    clients = Clients(terms, privates_of(names))
+
+    def without_b(ask: Ask) -> list[Reply]:
+        clients.away = {"b"} if ask.stage == "offer" else set()
+        return clients(ask)
+
+    with ledger_at(tmp_path / "ledger.db") as ledger:
+        run(Coordinator(terms, ledger, START_MODEL, server_key(terms)), without_b, 1)
+        entries = list(ledger.entries())
+    assert wrong_in(entries) == []
+    attempts = [entry for entry in entries if entry.kind == "agreement"]
+    assert [entry.body["turn"] for entry in attempts] == [1, 2]
+    found = [read_note(entry.fact) for entry in clients.copies["c"].written]
+    offers = [note for note in found if isinstance(note, notes.Offer)]
+    answers = [n for n in found if isinstance(n, notes.Signed) and n.stage == "offer"]
+    for attempt, offer, answer in zip(attempts, offers, answers, strict=True):
+        total = attempt.body["equilibrium_total"]
+        assert offer.equilibrium_total == total
+        assert not fits_entry(attempt, total)
+        assert not fits_answer(offer, answer, total)
+        # a member has the salt, by which it checks both
+        assert offer.salt == attempt.body["salt"]
+        assert answer_in(answer).statement.body["question"] == digest_of(answer.asks)
+    assert len({entry.body["salt"] for entry in attempts}) == 2
+    readable = [one for one in entries if may_read(one, Viewer("observer"))]
+    everything = "".join(map(to_line, readable))
+    assert not any(entry.body["salt"] in everything for entry in attempts)
+
+
+def test_a_repeated_run_has_the_same_salts_and_no_other_key_has(tmp_path: Path) -> None:
+    again = [told(tmp_path / f"{n}.db", slots=1, terms=SIGNED)[0] for n in range(2)]
+    assert again[0] == again[1]
+    assert new_key().secret("x") != server_key(SIGNED).secret("x")
+
+
+@pytest.mark.parametrize("salt", [None, "0" * 63, "x" * 64])
+def test_a_total_without_a_salt_is_refused(salt: str | None, signed: Story) -> None:
+    """Otherwise a server would confirm guesses without anybody noticing."""
+
+    def forge(fact: Fact) -> Fact:
+        if fact.kind != "agreement":
+            return fact
+        rest = {key: value for key, value in fact.body.items() if key != "salt"}
+        return fact._replace(body=rest if salt is None else rest | {"salt": salt})
+
+    (problem,) = wrong_in(resealed(signed[0], forge))
+    assert ("has no salt for the total" if salt is None else "salt") in problem
+
+
+def test_a_salt_without_keys_is_refused(tmp_path: Path) -> None:
+    entries, _ = told(tmp_path / "ledger.db", slots=1)
+    forged = rewritten(entries, instead("agreement", 1, salt="0" * 64))
+    assert "has no salt for the total at the equilibrium, or a salt without keys" in str(
+        wrong_in(forged)
+    )

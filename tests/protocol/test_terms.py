@@ -36,9 +36,9 @@ def terms(**rules: Any) -> Terms:
         ({"punishment": "suspension"}, fa.Suspension(1), "least total cost"),
         ({"punishment": "suspension", "punishment_slots": 3}, fa.Suspension(3), "least total cost"),
         (
-            {"punishment": "suspension", "punishment_slots": "for ever", "objective": "fairest"},
+            {"punishment": "suspension", "punishment_slots": "for ever", "objective": "fair share"},
             fa.Suspension(None),
-            "fairest",
+            "fair share",
         ),
         (
             {"punishment": "suspension", "model_keeps": 0.25, "fees_saved": True},

@@ -9,7 +9,7 @@ import pytest
 from fedaccord.errors import InvalidInput
 from fedaccord.ledger.chain import Entry
 from fedaccord.protocol.terms import Terms
-from fedaccord.protocol.trusted import Trusted, load_trusted, save_trusted
+from fedaccord.protocol.trusted import Trusted, load_trusted, trusted_text
 from fedaccord.protocol.verification import look_over, trusted_end
 from tests.flower.stories import (
     NAMES,
@@ -46,7 +46,7 @@ def test_it_comes_to_the_same(terms: Terms, tmp_path: Path) -> None:
     entries, _ = told(tmp_path / "ledger.db", slots=4, terms=terms)
     whole = look_over(entries)
     for end in ends(entries):
-        save_trusted(tmp_path / "checkpoint", up_to(entries, end))
+        (tmp_path / "checkpoint").write_bytes(trusted_text(up_to(entries, end)))
         since = load_trusted(tmp_path / "checkpoint")
         found = look_over(entries[end - 1 :], since=since)
         assert found.problems == whole.problems == []
@@ -93,7 +93,7 @@ def test_what_comes_after_it_is_verified(tmp_path: Path) -> None:
 def test_other_files_are_rejected(spoil: Any, tmp_path: Path) -> None:
     entries, _ = told(tmp_path / "ledger.db", slots=1)
     path = tmp_path / "checkpoint"
-    save_trusted(path, up_to(entries, len(entries)))
+    path.write_bytes(trusted_text(up_to(entries, len(entries))))
     path.write_text(spoil(path.read_text()))
     with pytest.raises(InvalidInput, match="is not a checkpoint"):
         load_trusted(path)

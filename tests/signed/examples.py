@@ -1,5 +1,6 @@
 """Small agreement files, and keys that are the same in every run."""
 
+import hashlib
 import json
 from functools import cache
 from typing import Any
@@ -108,3 +109,48 @@ def forged(file: AgreementFile, *, main: str | None = None, **changed: Any) -> A
     for key in KEYS:
         made = sign_agreement(made, key)
     return made
+
+
+# --- A second valid signature with the same key ----------------------------------------------
+
+_P = 2**255 - 19
+_L = 2**252 + 27742317777372353535851937790883648493
+_D = -121665 * pow(121666, -1, _P) % _P
+_BASE = (
+    15112221349535400772501151409588531511454012693041857206046113283949847762202,
+    4 * pow(5, -1, _P) % _P,
+)
+
+
+def _times(number: int, point: tuple[int, int]) -> tuple[int, int]:
+    """A multiple of a point on the curve of Ed25519 (RFC 8032, 5.1.4, without projection)."""
+    total = (0, 1)
+    while number:
+        if number & 1:
+            total = _plus(total, point)
+        point, number = _plus(point, point), number >> 1
+    return total
+
+
+def _plus(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
+    product = _D * a[0] * b[0] * a[1] * b[1] % _P
+    x = (a[0] * b[1] + b[0] * a[1]) * pow(1 + product, -1, _P) % _P
+    return x, (a[1] * b[1] + a[0] * b[0]) * pow(1 - product, -1, _P) % _P
+
+
+def otherwise_signed(file: AgreementFile, number: int) -> AgreementFile:
+    """The file with another signature of a client than `sign_agreement` makes, as valid as that.
+
+    Ed25519 prescribes how the number is chosen that signatures hide; nobody can see if it was not.
+    """
+    party, key = file.parties[number], KEYS[number]
+    half = hashlib.sha512(bytes([number + 1]) * 32).digest()[:32]
+    secret = int.from_bytes(half, "little") & ((1 << 254) - 8) | 1 << 254
+    x, y = _times(hidden := 12_345, _BASE)
+    point = (y | (x & 1) << 255).to_bytes(32, "little")
+    public, said = bytes.fromhex(key.public.partition(":")[2]), file.statement_of(party).content
+    digest = hashlib.sha512(point + public + said).digest()
+    answer = (hidden + int.from_bytes(digest, "little") * secret) % _L
+    signature = point.hex() + answer.to_bytes(32, "little").hex()
+    clients = file.signatures.clients | {NAMES[number]: signature}
+    return file.with_signatures(file.signatures.model_copy(update={"clients": clients}))

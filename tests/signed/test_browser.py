@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from fedaccord.signed.drafting import draft_agreement
-from fedaccord.signed.signatures import sign_agreement
+from fedaccord.signed.signatures import merge_signatures, sign_agreement
 from fedaccord.signing.canonical import canonical
 from fedaccord.signing.keys import is_signed, key_from_seed
 from tests.signed.damages import (
@@ -25,7 +25,15 @@ from tests.signed.damages import (
     sign_as_nobody,
     swap_signatures,
 )
-from tests.signed.examples import KEYS, KINDS, consortium, draft, posted_terms, signed
+from tests.signed.examples import (
+    KEYS,
+    KINDS,
+    consortium,
+    draft,
+    otherwise_signed,
+    posted_terms,
+    signed,
+)
 from tests.signed.rfc8032 import VECTORS
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -94,6 +102,13 @@ def test_odd_names(names: tuple[str, ...], tmp_path: Path) -> None:
     assert look == "doubtful"
     assert f"Signed by 3 of 4. Not signed by {described.names[0]}." in said
     assert f"{described.names[2]}: signed" in said
+
+
+def test_what_was_merged_is_verified(tmp_path: Path) -> None:
+    ours = otherwise_signed(draft(), 0)
+    merged = merge_signatures(ours, [sign_agreement(draft(), key) for key in KEYS])
+    assert merged.signatures != signed().signatures
+    assert check_of(merged.content, tmp_path)[0] == "holds"
 
 
 def test_a_file_that_some_signed(tmp_path: Path) -> None:

@@ -13,9 +13,10 @@ import pytest
 from fedaccord.errors import InvalidInput
 from fedaccord.signed.file import read_agreement_file
 from fedaccord.signed.layout import digest_of_text, shell_text
+from fedaccord.signed.signatures import merge_signatures, sign_agreement
 from fedaccord.signed.verification import verify_signatures
 from tests.signed.damages import DAMAGES, MAY_BE_VALID, damaged
-from tests.signed.examples import KINDS, draft, forged, signed
+from tests.signed.examples import KEYS, KINDS, NAMES, draft, forged, otherwise_signed, signed
 
 SCRIPT = Path(__file__).parents[2] / "docs" / "reference" / "verify_agreement.py"
 PAGE = SCRIPT.with_name("agreement-file.md")
@@ -70,6 +71,16 @@ def test_both_accept_what_is_valid(kind: str) -> None:
 
 
 @pytest.mark.slow
+def test_both_accept_what_was_merged() -> None:
+    copies = [
+        otherwise_signed(sign_agreement(draft(), KEYS[3]), 0),
+        sign_agreement(draft(), KEYS[0]),
+    ]
+    merged = merge_signatures(copies[0], [*copies, sign_agreement(draft(), KEYS[1])])
+    assert second(merged.content) == first(merged.content)
+    assert first(merged.content) == ("incomplete", (*NAMES[:2], "the server"))
+
+
 def test_they_agree_on_damaged_files() -> None:
     verdicts = check_agreement(range(8 * len(DAMAGES)))
 

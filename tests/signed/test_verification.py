@@ -16,7 +16,7 @@ from fedaccord.signed.drafting import draft_agreement
 from fedaccord.signed.file import read_agreement_file
 from fedaccord.signed.layout import Parts, digest_of_text, join, shell_text
 from fedaccord.signed.page import escaped
-from fedaccord.signed.signatures import collect_signatures, sign_agreement
+from fedaccord.signed.signatures import merge_signatures, sign_agreement
 from fedaccord.signed.verification import verify_agreement, verify_signatures
 from tests.signed.damages import flip_a_bit
 from tests.signed.examples import (
@@ -27,6 +27,7 @@ from tests.signed.examples import (
     consortium,
     draft,
     forged,
+    otherwise_signed,
     posted_terms,
     signed,
     terms_of,
@@ -268,14 +269,30 @@ def test_only_keys_in_the_terms_sign() -> None:
 def test_signatures_are_collected_in_any_order() -> None:
     copies = [sign_agreement(draft(), key) for key in reversed(KEYS)]
 
-    assert collect_signatures(draft(), copies) == signed()
+    assert merge_signatures(draft(), copies) == signed()
+
+
+def test_of_two_valid_signatures_of_a_client_the_files_own_stays() -> None:
+    first, second = sign_agreement(draft(), KEYS[0]), otherwise_signed(draft(), 0)
+    assert first.signatures != second.signatures
+    assert verify_agreement(second).signed == (NAMES[0],)
+    assert merge_signatures(first, [second]) == first
+    assert merge_signatures(second, [first]) == second
+    assert merge_signatures(draft(), [second, first]) == second
+
+
+def test_a_false_signature_in_the_file_is_replaced_by_a_valid_one() -> None:
+    false = draft().with_signatures(
+        draft().signatures.model_copy(update={"server": signed().signatures.clients[NAMES[0]]})
+    )
+    assert merge_signatures(false, [signed()]) == signed()
 
 
 def test_copies_that_are_refused() -> None:
     with pytest.raises(InvalidInput, match="is another agreement"):
-        collect_signatures(draft(), [signed("reversion")])
+        merge_signatures(draft(), [signed("reversion")])
     false = signed().with_signatures(
         signed().signatures.model_copy(update={"server": signed().signatures.clients[NAMES[0]]})
     )
     with pytest.raises(InvalidInput, match="the signature of the server is not its own"):
-        collect_signatures(draft(), [false])
+        merge_signatures(draft(), [false])

@@ -1,12 +1,17 @@
 """What is said on the workshop's pages: differences, who is close to slipping, a member's own."""
 
+from dataclasses import replace
+
 import numpy as np
+import pytest
 
 import fedaccord as fa
 from fedaccord.files.consortium import example_consortium
 from fedaccord.game.changing import some_members
 from fedaccord.summaries.closest import closest_to_slipping
+from fedaccord.summaries.departures import departure_sentences
 from fedaccord.summaries.difference import Difference, difference_sentences
+from fedaccord.summaries.inputs import breaking_sentences
 from fedaccord.summaries.own_page import own_page
 
 
@@ -102,3 +107,117 @@ def test_a_page_when_there_is_nothing_to_agree_on() -> None:
     own = own_page(fa.certify(fa.solve_agreement(rich, punishment=fa.Suspension())), 0)
     assert own.look == "good"
     assert "nothing to agree on" in own.headline
+
+
+def four(worth_of_last: float, punishment: fa.Suspension | fa.Reversion) -> fa.Departures:
+    """Three that have much data, and one that has little and for which the model is worth more."""
+    consortium = fa.Consortium(
+        valuation=[1e6, 1e6, 9e5, worth_of_last],
+        cost_per_sample=[0.01, 0.012, 0.01, 0.01],
+        samples=[30_000, 30_000, 30_000, 300],
+        rounds=50,
+        discount_factor=0.9,
+        names=["North", "South", "West", "East"],
+        currency="EUR",
+    )
+    return fa.departures(consortium, punishment=punishment)
+
+
+def test_whose_departure_saves_the_others_money_is_not_missed() -> None:
+    found = four(3e6, fa.Suspension())
+    assert round(found.cost_to_others[3], 2) == -56.42
+    assert departure_sentences(found)[1] == (
+        "The others would miss West most: its departure costs them 526.46 EUR a slot together, "
+        "after a new agreement. They would not miss East: its departure saves them 56.42 EUR."
+    )
+    assert (
+        "They would miss East least: 3.29 EUR."
+        in departure_sentences(four(1e5, fa.Suspension()))[1]
+    )
+
+
+NOBODY = (
+    "The others would miss nobody: after a new agreement the departure of B saves the others "
+    "4 EUR a slot together, and that of A "
+)
+SOMEBODY = (
+    "The others would miss A most: its departure costs them 3 EUR a slot together, after a new "
+    "agreement. They would "
+)
+
+
+@pytest.mark.parametrize(
+    ("costs", "said"),
+    [
+        ([3, 2], f"{SOMEBODY}miss B least: 2 EUR."),
+        ([3, 0], f"{SOMEBODY}not miss B: its departure costs them nothing."),
+        (
+            [300.0, -1e-9],
+            f"{SOMEBODY.replace('3 ', '300.00 ')}not miss B: its departure costs them nothing.",
+        ),
+        ([3, -2], f"{SOMEBODY}not miss B: its departure saves them 2 EUR."),
+        ([0, -4], f"{NOBODY}costs the others nothing."),
+        ([-3, -4], f"{NOBODY}saves the others 3 EUR."),
+        ([3, 3], "Any departure costs the others 3 EUR a slot together."),
+        ([-3, -3], "Any departure saves the others 3 EUR a slot together."),
+        ([0, 0], "Any departure costs the others nothing."),
+    ],
+)
+def test_costs_and_savings_by_departures(costs: list[float], said: str) -> None:
+    consortium = fa.Consortium(
+        valuation=[1e6, 9e5],
+        cost_per_sample=0.01,
+        samples=30_000,
+        rounds=50,
+        discount_factor=0.9,
+        names=["A", "B"],
+        currency="EUR",
+    )
+    found = fa.departures(consortium)
+    vars(found)["cost_to_others"] = np.array(costs, dtype=np.float64)
+    assert departure_sentences(found)[1] == said
+
+
+@pytest.mark.parametrize("punishment", [fa.Suspension(), fa.Reversion()], ids=str)
+def test_what_would_break_it_agrees_with_what_departures_do(
+    punishment: fa.Suspension | fa.Reversion,
+) -> None:
+    """With suspension the amounts hold whoever leaves; with reversion they never do."""
+    found = four(3e6, punishment)
+    kept, broken = bool(found.holds_kept.all()), not found.holds_kept.any()
+    assert kept == (punishment.kind == "suspension") != broken
+    certificate = fa.certify(found.agreement)
+    said = " ".join(departure_sentences(found))
+    breaks = " ".join(breaking_sentences(certificate, "member", found))
+    assert ("Whoever leaves, the others' amounts still hold" in said) == kept
+    assert ("the others' amounts no longer hold: North, South, West and East." in breaks) == broken
+    assert "A member that joins, or whose numbers change: nothing was proved" in breaks
+    unknown = " ".join(breaking_sentences(certificate, "member"))
+    assert "A member that joins or leaves, or whose numbers change: nothing was proved" in unknown
+
+
+def test_where_only_some_departures_break_it_these_are_named() -> None:
+    found = four(3e6, fa.Suspension())
+    keeps = np.ones((4, 4), dtype=bool)
+    keeps[2, 0] = False
+    one = replace(found, keeps=keeps)
+    certificate = fa.certify(found.agreement)
+    assert "If this one leaves, the others' amounts no longer hold: West." in breaking_sentences(
+        certificate, departures=one
+    )
+    assert any("After 3 departures of 4 the others' amounts" in s for s in departure_sentences(one))
+
+
+def test_within_ranges_numbers_may_change() -> None:
+    ranges = {"valuation": (9e5, 1.1e6)}
+    consortium = fa.Consortium(
+        valuation=1e6,
+        cost_per_sample=[0.01, 0.011],
+        samples=30_000,
+        rounds=50,
+        discount_factor=0.9,
+        ranges=ranges,
+    )
+    certificate = fa.certify(fa.solve_agreement(consortium, punishment=fa.Suspension()))
+    said = " ".join(breaking_sentences(certificate))
+    assert "whose numbers are no longer within the ranges: nothing was proved for that" in said

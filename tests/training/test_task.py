@@ -145,3 +145,17 @@ def test_loss_and_accuracy_of_many_examples(size: int) -> None:
     loss, accuracy = model.evaluate(parameters, inputs, labels)
     assert loss == pytest.approx(np.mean(np.log(np.exp(scores).sum(axis=1)) - of_label), rel=1e-12)
     assert accuracy == np.mean(scores.argmax(axis=1) == labels)
+
+
+@pytest.mark.parametrize(
+    ("given", "hint"), [(in_double, r"; Task\(name, function\) makes one"), (3, "got 3$")]
+)
+def test_a_task_that_is_neither_a_name_nor_a_task_is_refused(given: Any, hint: str) -> None:
+    consortium = fa.paper_consortium(clients=2, samples=20)
+    for use in (
+        find_task,
+        lambda task: fa.train(consortium, task=task),
+        lambda task: fa.calibrate(task=task),
+    ):
+        with pytest.raises(fa.InvalidInput, match=f"task: must be a name or .*{hint}"):
+            use(given)

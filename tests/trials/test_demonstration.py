@@ -48,6 +48,7 @@ def test_without_an_agreement_accuracy_is_left_on_the_table(story: Story) -> Non
     assert after.gain.low > 0.01
 
 
+@pytest.mark.slow
 def test_the_agreement_holds_for_every_law_that_fits(story: Story) -> None:
     certificate = story.certificate
     assert certificate.holds

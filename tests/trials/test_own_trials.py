@@ -346,12 +346,13 @@ def test_alone_on_its_own_test_by_hand() -> None:
             [104, 89, 16, 45],
             "accuracy",
         ),
-        (
+        pytest.param(
             "tcga-brca",
             ["Northeast", "South", "West", "Midwest", "Europe", "Canada"],
             [248, 156, 164, 129, 129, 40],
             [63, 40, 42, 33, 33, 11],
             "concordance",
+            marks=pytest.mark.slow,
         ),
     ],
 )

@@ -24,7 +24,7 @@ from fedaccord.record import Columns, Record, Tables
 
 Kind = Literal["uniform", "individual", "given"]
 SolvedKind = Literal["individual", "uniform"]
-Objective = Literal["most data", "least total cost", "fairest"]
+Objective = Literal["fair share", "most data", "least total cost"]
 FirstConverted = Literal["paper", "feasible"]
 
 KEPT = 1e-9

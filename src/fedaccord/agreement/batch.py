@@ -14,24 +14,27 @@ Every argument has one row per consortium and one column per client, or broadcas
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from fedaccord.agreement.agreement import FirstConverted, SolvedKind
 from fedaccord.agreement.enforcement import WORTHWHILE, ScaledGame, scale
+from fedaccord.agreement.fair import NO_UNIFORM_SHARE, FairShare
 from fedaccord.agreement.individual import largest_profiles
 from fedaccord.agreement.monitoring import BELIEVED, Monitoring
 from fedaccord.agreement.punishment import Punishment, PunishmentName, as_punishment
 from fedaccord.agreement.uniform import solve_uniform_rows
 from fedaccord.agreement.weight import weight_of
-from fedaccord.checks import check_choice
+from fedaccord.checks import check_choice, check_type
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.game.law import Law
 from fedaccord.game.rules import broken_shared_rules
 from fedaccord.numbers import BoolArray, FloatArray, as_text
 from fedaccord.record import Columns, Record, Tables
+
+BatchObjective = Literal["most data", "fair share"]
 
 _BLOCK = 131_072
 """How many numbers per field are processed at once: enough to make the overhead of a call
@@ -105,13 +108,14 @@ def solve_batch(
     law: Law | None = None,
     fees: npt.ArrayLike = 0.0,
     kind: SolvedKind = "individual",
+    objective: BatchObjective = "most data",
     margin: float = 0.0,
     punishment: Punishment | PunishmentName = "reversion",
     nobody_worse: bool = False,
     first_converted: FirstConverted = "paper",
     monitoring: Monitoring = BELIEVED,
 ) -> Batch:
-    """The equilibrium and the agreement with the most data of many consortia of equal size.
+    """The equilibrium and the agreement of many consortia of equal size.
 
     Args:
         valuation: rho_n, consortia x clients, or broadcast to that shape like the next four.
@@ -122,6 +126,7 @@ def solve_batch(
         law: Another law of the loss, for all consortia or with terms of shape (consortia, 1).
         fees: C_n + p, which count only if a suspended client saves them.
         kind: "individual" or "uniform".
+        objective: "most data", or for the individual kind "fair share".
         margin: Design for discount factors that are this much lower than stated.
         punishment: What follows a deviation, or the name of its kind.
         nobody_worse: Let no client pay more than at the equilibrium.
@@ -131,7 +136,13 @@ def solve_batch(
             column.
     """
     check_choice("kind", kind, get_args(SolvedKind))
+    check_choice("objective", objective, get_args(BatchObjective))
     check_choice("first_converted", first_converted, get_args(FirstConverted))
+    check_type("monitoring", monitoring, Monitoring)
+    if law is not None:
+        check_type("law", law, Law)
+    if kind == "uniform" and objective == "fair share":
+        raise InvalidInput(NO_UNIFORM_SHARE, field="objective")
     fields = {
         "valuation": valuation,
         "cost_per_sample": cost_per_sample,
@@ -158,7 +169,8 @@ def solve_batch(
             nobody_worse=nobody_worse,
             samples_checked=monitoring.samples_checked,
         )
-        return _columns(game, at_margin, kind, feasible=first_converted == "feasible")
+        feasible = first_converted == "feasible"
+        return _columns(game, at_margin, kind, fair=objective == "fair share", feasible=feasible)
 
     starts = range(0, len(rows[0]), height)
     blocks = [solve(slice(n, n + height)) for n in starts]
@@ -166,13 +178,18 @@ def solve_batch(
 
 
 def _columns(
-    game: ScaledGame, at_margin: BoolArray, kind: SolvedKind, *, feasible: bool
+    game: ScaledGame, at_margin: BoolArray, kind: SolvedKind, *, fair: bool, feasible: bool
 ) -> tuple[Any, ...]:
     """The fields of a Batch for some of the consortia."""
     solved = solve_uniform_rows(game, feasible_first=feasible) if kind == "uniform" else None
     profile = solved.profile if solved else largest_profiles(game)
     total = profile.sum(axis=-1, keepdims=True)
     exists = total > game.start * (1.0 + WORTHWHILE)
+    if fair and exists.any():
+        some = game.rows(exists[:, 0])
+        profile[exists[:, 0]] = FairShare(some, [some]).profiles(total[exists[:, 0]])
+        total = profile.sum(axis=-1, keepdims=True)
+        exists = total > game.start * (1.0 + WORTHWHILE)
     return (
         game.equilibrium,
         game.start[:, 0],

@@ -36,6 +36,9 @@ _MOST_STEPS = 200
 _SETTLED = 1e-15
 """Relative: a few units in the last place, below which a step is rounding."""
 
+_USUAL_STEPS = 8
+"""Newton's method hardly ever takes more; after these, an amount that falls has settled, too."""
+
 _FLAT = 1e-300
 """Stands for a derivative of 0, which is possible only for a discount factor of 0."""
 
@@ -113,22 +116,27 @@ class Bounds:
         """Where the condition's left side is 0, at most `most`; also (1 - delta) b after a slip.
 
         From any guess, the first step of Newton's method lands left of the root (or beyond the
-        most, which then is the answer); from there it increases monotonically.
+        most, which then is the answer); from there it increases monotonically. An amount that falls
+        nevertheless is as close as rounding allows, and may go up and down for ever.
         """
         if self.game.samples_checked is not None:
             return checked_root(self.game, total, allowance, most), np.zeros_like(self.weight)
         eager = self.game.satiation >= total
         amount = most if start is None else np.clip(start, 0.0, most)
-        for _ in range(_MOST_STEPS):
+        fell = np.zeros(amount.shape, dtype=bool)
+        for taken in range(_MOST_STEPS):
             value, kept = self._excess(amount, total, allowance)
             at_kept = self.weight * self.game.law.slope(kept)
             with np.errstate(over="ignore"):
                 step = value / np.maximum(1.0 - at_kept, _FLAT)
             after = np.clip(amount - step, 0.0, most)
             after = np.where(eager, most, after)
-            done = bool((np.abs(after - amount) <= _SETTLED * after).all())
+            settled = np.abs(after - amount) <= _SETTLED * after
+            if taken >= _USUAL_STEPS:
+                fell |= after < amount
+                settled |= fell
             amount = after
-            if done:
+            if settled.all():
                 break
         return amount, at_kept
 

@@ -15,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from fedaccord.agreement.agreement import Agreement
+from fedaccord.agreement.agreement import Agreement, Objective
 from fedaccord.agreement.punishment import (
     Punishment,
     PunishmentName,
@@ -33,8 +33,6 @@ from fedaccord.errors import InvalidInput, Problem
 from fedaccord.game.changing import ChangingConsortium
 from fedaccord.numbers import FloatArray, as_profile
 from fedaccord.record import Columns, Record, Tables
-
-ChangingObjective = Literal["most data", "least total cost"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,7 +47,7 @@ class ChangingAgreement(Record):
     profiles: FloatArray
     """x(o): what each client is asked for in each state; 0 where it is away."""
     punishment: Punishment = field(default_factory=Reversion)
-    objective: ChangingObjective | None = None
+    objective: Objective | None = None
     margin: float = 0.0
     """By how much the clients' discount factors may be lower than stated."""
     exists: bool = True

@@ -29,17 +29,15 @@ from typing import Any, get_args
 import numpy as np
 import numpy.typing as npt
 
-from fedaccord.agreement.changing import (
-    ChangingAgreement,
-    ChangingObjective,
-    changing_punishment,
-)
+from fedaccord.agreement.agreement import Objective
+from fedaccord.agreement.changing import ChangingAgreement, changing_punishment
 from fedaccord.agreement.enforcement import (
     SOLVED,
     WORTHWHILE,
     ScaledGame,
     scale,
 )
+from fedaccord.agreement.fair import FairShare
 from fedaccord.agreement.individual import largest_profiles
 from fedaccord.agreement.objectives import least_cost_profile
 from fedaccord.agreement.punishment import Punishment, PunishmentName
@@ -85,7 +83,7 @@ ends soon, where it would otherwise take ever smaller steps."""
 def solve_changing(
     changing: ChangingConsortium,
     *,
-    objective: ChangingObjective | None = None,
+    objective: Objective | None = None,
     margin: float = 0.0,
     punishment: Punishment | PunishmentName = "reversion",
 ) -> ChangingAgreement:
@@ -93,8 +91,8 @@ def solve_changing(
 
     Args:
         changing: The states and their transitions.
-        objective: What is optimised in each state, "most data" or "least total cost"; by default as
-            in `solve_agreement`.
+        objective: What is aimed at in each state: "fair share", "most data" or "least total cost";
+            by default as in `solve_agreement`.
         margin: Design for discount factors that are this much lower than stated.
         punishment: What follows a deviation, or the name of its kind.
 
@@ -130,7 +128,7 @@ def solve_changing(
 def solve_each_for_ever(
     changing: ChangingConsortium,
     *,
-    objective: ChangingObjective | None = None,
+    objective: Objective | None = None,
     margin: float = 0.0,
     punishment: Punishment | PunishmentName = "reversion",
 ) -> ChangingAgreement:
@@ -180,7 +178,7 @@ class _Search:
     def __init__(
         self,
         changing: ChangingConsortium,
-        objective: ChangingObjective,
+        objective: Objective,
         margin: float,
         punishment: Punishment,
     ) -> None:
@@ -221,13 +219,17 @@ class _Search:
         largest = largest_profiles(game)
         if self.objective == "most data":
             return largest
-        cheapest = largest.copy()
+        best = largest.copy()
         for o, here in enumerate(self.changing.present):
-            row = game.rows(np.array([o])).clients(here)
-            if row.worthwhile(largest[o, here]):
+            row, most = game.rows(np.array([o])).clients(here), largest[o, here]
+            if not row.worthwhile(most):
+                continue
+            if self.objective == "fair share":
+                best[o, here] = FairShare(row, [row]).profiles(np.array([[most.sum()]]))[0]
+            else:
                 equilibrium = self.changing.equilibria[o].effective
-                cheapest[o, here] = least_cost_profile(equilibrium, row, largest[o, here])
-        return cheapest
+                best[o, here] = least_cost_profile(equilibrium, row, most)
+        return best
 
     def agreement(self, profiles: FloatArray) -> ChangingAgreement:
         """The record of these profiles, which count by quality."""
@@ -245,7 +247,7 @@ class _Search:
 
 def _search_of(
     changing: ChangingConsortium,
-    objective: ChangingObjective | None,
+    objective: Objective | None,
     margin: float,
     punishment: Punishment | PunishmentName,
 ) -> _Search:
@@ -254,7 +256,7 @@ def _search_of(
     check_number("margin", margin, least=0, below=1)
     chosen = changing_punishment(punishment)
     aim: Any = objective or default_objective(chosen)
-    check_choice("objective", aim, get_args(ChangingObjective))
+    check_choice("objective", aim, get_args(Objective))
     return _Search(changing, aim, margin, chosen)
 
 

@@ -125,8 +125,8 @@ class Ladder:
 
     def client(self, position: npt.NDArray[np.int64]) -> "Rung":
         """One client of each row."""
-        converted = np.take_along_axis(self.converted, position, axis=-1)
-        kept = np.take_along_axis(self.kept, position, axis=-1)
+        row = np.arange(len(position))[:, np.newaxis]
+        converted, kept = self.converted[row, position], self.kept[row, position]
         return Rung(self.game.along(position), converted, kept)
 
     def edge(self, rung: "Rung", level: FloatArray) -> FloatArray:
@@ -156,10 +156,8 @@ class Ladder:
 
     def _at_cap(self, rank: npt.NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
         """The samples of the client of this rank by samples, and the total at that level."""
-        return (
-            np.take_along_axis(self.caps, rank, axis=-1),
-            np.take_along_axis(self.total_at_caps, rank, axis=-1),
-        )
+        row = np.arange(len(rank))[:, np.newaxis]
+        return self.caps[row, rank], self.total_at_caps[row, rank]
 
 
 class Rung:

@@ -18,12 +18,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from fedaccord.checks import LARGEST_COUNT, check_whole, is_number, no_such_client, shown
+from fedaccord.checks import (
+    LARGEST_COUNT,
+    check_whole,
+    is_number,
+    no_such_client,
+    refuse_subclass,
+    shown,
+)
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.game.consortium import Consortium
 from fedaccord.numbers import FloatArray, as_text, count
@@ -34,7 +41,7 @@ Rate: TypeAlias = float | Mapping[str, float] | tuple[float, ...]
 """A probability for all clients, one for each by name, or one for each in their order."""
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Monitoring(Record):
     """How a slip is seen; with no arguments, for certain and at once."""
 
@@ -47,6 +54,12 @@ class Monitoring(Record):
     """e_n: the probability that an honest client is accused in a slot; like `audit`."""
     seen_late: int = 1
     """J: how many slots after a slip its punishment begins; 1: with the next slot."""
+
+    def __new__(cls, *_: object, **__: object) -> Self:
+        """Refuse subclasses: the solvers compute with the fields, whatever the methods are."""
+        instead = "use Monitoring, and set its fields"
+        refuse_subclass("monitoring", cls, Monitoring, instead=instead)
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         """Check all fields."""

@@ -1,7 +1,7 @@
-"""Objectives of an agreement other than the most data: least total cost, fairest.
+"""The objective "least total cost".
 
-Either has a *loss*: the total cost, or minus the smallest relative saving. An individual agreement
-has a total T and amounts x_n up to the bounds u_n(T) that each client keeps to (see `bounds`).
+An individual agreement has a total T and amounts x_n up to the bounds u_n(T) that each client keeps
+to (see `bounds`).
 Clients whose satiation point is T or more contribute all they have, which is best for them and for
 everyone. As long as no client is a large part of the total this is a convex problem, and the best
 total is found by searching in one variable. Otherwise a grid of totals is evaluated first, and the
@@ -20,7 +20,7 @@ import numpy as np
 
 from fedaccord.agreement.bounds import Bounds, bounds_at_all, is_concave, least_bounds
 from fedaccord.agreement.enforcement import WORTHWHILE, ScaledGame
-from fedaccord.agreement.whole import lowest_worthwhile, round_down, whole_totals, without
+from fedaccord.agreement.whole import lowest_worthwhile, round_down, whole_totals
 from fedaccord.game.cost import cost
 from fedaccord.game.equilibrium import Equilibrium
 from fedaccord.game.social_optimum import solve_social_optimum
@@ -32,9 +32,6 @@ _GRID = 65
 _HUGE = 1e150
 """More than any total cost that is compared with it."""
 
-_HALVINGS = 60
-"""Bisection steps that determine a saving to the last bit."""
-
 NEXT_TO_IT = 100
 """Whole totals evaluated on either side of the best real-valued one."""
 
@@ -42,16 +39,6 @@ NEXT_TO_IT = 100
 def total_cost(equilibrium: Equilibrium) -> Callable[[FloatArray], float]:
     """The loss of a profile for the objective "least total cost"."""
     return lambda profile: float(cost(equilibrium.consortium, profile).sum())
-
-
-def unfairness(equilibrium: Equilibrium) -> Callable[[FloatArray], float]:
-    """The loss for the objective "fairest": minus the smallest 1 - F_n/F_n(x*)."""
-    before = equilibrium.cost
-    return lambda profile: -float(np.min(1.0 - cost(equilibrium.consortium, profile) / before))
-
-
-LOSSES = {"least total cost": total_cost, "fairest": unfairness}
-"""The loss of each objective, given the equilibrium."""
 
 
 class _Choice:
@@ -184,99 +171,6 @@ def _is_whole(profile: FloatArray) -> bool:
 def _filled(wanted: float, capacity: FloatArray) -> FloatArray:
     """Fill the capacities in order until `wanted` is reached."""
     return np.clip(wanted - (capacity.cumsum() - capacity), 0.0, capacity)
-
-
-def fairest_profile(
-    equilibrium: Equilibrium, game: ScaledGame, largest: FloatArray, *, whole: bool = False
-) -> FloatArray:
-    """The enforceable profile whose smallest relative saving, 1 - F_n/F_n(x*), is largest."""
-    choice = _Choice(equilibrium, game, largest)
-    consortium = equilibrium.consortium
-    before = equilibrium.cost
-
-    def share_out(total: float, whole: bool) -> FloatArray | None:
-        """Amounts that reach the best smallest saving at this total."""
-        eager, most = choice.at(total, whole)
-        fixed = (
-            consortium.valuation * consortium.law.loss(total)
-            + consortium.communication_cost
-            + consortium.server_fee
-        )
-
-        def affordable(saving: float) -> FloatArray:
-            left = ((1.0 - saving) * before - fixed) / consortium.cost_per_sample
-            amounts = np.where(eager, most, np.clip(left, 0.0, most))
-            return round_down(amounts) if whole else amounts
-
-        def sum_of(saving: float) -> float:
-            return float(affordable(saving).sum())
-
-        always = np.where(eager, most, 0.0)
-        high = float(np.min((before - fixed - consortium.cost_per_sample * always) / before))
-        if most.sum() < total * (1.0 - SUMS_DIFFER) or most[eager].sum() > total or high < 0.0:
-            return None
-        at_high = sum_of(high)
-        if at_high >= total:
-            low = high
-        elif whole:
-            low = _last_whole_enough(sum_of, (high, at_high), total)
-        else:
-            amounts = np.stack([np.zeros_like(most), most])
-            ends = 1.0 - (fixed + consortium.cost_per_sample * amounts) / before
-            low = _last_enough(sum_of, ends, high, total)
-        amounts = affordable(low)
-        if whole:
-            surplus = float(amounts.sum()) - total
-            return without(amounts, surplus, ~eager) if surplus >= 0 else None
-        rest = float(amounts[~eager].sum())
-        scale = (total - float(most[eager].sum())) / rest if rest > 0 else 1.0
-        return np.where(eager, most, min(max(scale, 0.0), 1.0) * amounts)
-
-    return choice.best(share_out, unfairness(equilibrium), whole)
-
-
-def _last_enough(
-    sum_of: Callable[[float], float], ends: FloatArray, high: float, wanted: float
-) -> float:
-    """Where a sum that falls from 0 to `high` falls below `wanted`.
-
-    It is straight between the points where one of its parts begins or ends to fall: first between
-    which two of those it is, then where between them.
-    """
-    bends = np.unique(np.clip(ends, 0.0, high))
-    points: list[float] = [0.0, *bends.tolist(), high]
-    left, right = 0, len(points) - 1
-    while right - left > 1:
-        middle = (left + right) // 2
-        left, right = (middle, right) if sum_of(points[middle]) >= wanted else (left, middle)
-    at_left, at_right = sum_of(points[left]), sum_of(points[right])
-    if at_left <= wanted or at_left <= at_right:
-        return points[left]
-    share = (at_left - wanted) / (at_left - at_right)
-    return points[left] + min(share, 1.0) * (points[right] - points[left])
-
-
-def _last_whole_enough(
-    sum_of: Callable[[float], float], end: tuple[float, float], wanted: float
-) -> float:
-    """The same for a sum of whole numbers, which falls in steps; `end` is the sum's last point.
-
-    Cuts where a straight line is `wanted` take turns with halvings, until the sum is just that:
-    further up the numbers are the same, or they are too few.
-    """
-    low, (high, at_high) = 0.0, end
-    at_low = sum_of(low)
-    for cut in range(2 * _HALVINGS):
-        if at_low <= wanted:
-            break
-        share = 0.5 if cut % 2 else (at_low - wanted) / (at_low - at_high)
-        middle = low + share * (high - low)
-        at_middle = sum_of(middle)
-        if at_middle >= wanted:
-            low, at_low = middle, at_middle
-        else:
-            high, at_high = middle, at_middle
-    return low
 
 
 def best_between(

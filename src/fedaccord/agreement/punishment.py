@@ -12,23 +12,38 @@ only whoever slipped is punished: it is sent no model and trains alone, while th
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, Self, TypeAlias, get_args
 
-from fedaccord.checks import LARGEST_COUNT, check_choice, check_number, check_whole, shown
+from fedaccord.checks import (
+    LARGEST_COUNT,
+    check_choice,
+    check_number,
+    check_whole,
+    refuse_subclass,
+    shown,
+)
 from fedaccord.errors import InvalidInput
 from fedaccord.numbers import count
 from fedaccord.record import Record
 
 PunishmentName = Literal["reversion", "suspension"]
 
+_INSTEAD = "use Reversion or Suspension, and set their fields"
+"""Of a subclass."""
 
-@dataclass(frozen=True, repr=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class _Punishment(Record):
     """What all punishments have in common."""
 
     kind: ClassVar[PunishmentName]
     slots: int | None
     """How many slots it lasts; None: for ever."""
+
+    def __new__(cls, *_: object, **__: object) -> Self:
+        """Refuse subclasses: the solvers compute with the fields, whatever the methods are."""
+        refuse_subclass("punishment", cls, Reversion, Suspension, instead=_INSTEAD)
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         """Check the length."""
@@ -62,7 +77,7 @@ class _Punishment(Record):
         return f"{type(self).__name__}({said})"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Reversion(_Punishment):
     """Everyone goes back to the equilibrium: x^pun, the paper's punishment."""
 
@@ -70,7 +85,7 @@ class Reversion(_Punishment):
     slots: int | None = None
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Suspension(_Punishment):
     """Whoever slipped is sent no model and trains alone; the others go on."""
 

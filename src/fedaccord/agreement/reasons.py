@@ -31,7 +31,7 @@ NOTHING_WHOLE = "in whole samples nothing is left of the agreement"
 
 NO_USE = {
     "least total cost": "none lowers the total cost",
-    "fairest": "none leaves every client at least as well off as at the equilibrium",
+    "fair share": "to those with samples left, one more is worth less than it costs at any total",
 }
 TOO_FEW_AUDITS = "with so few audits nobody would train on more than at the equilibrium"
 _NEVER_SEEN = "no slip would ever be seen, so nobody would train on more than at the equilibrium"

@@ -22,8 +22,9 @@ from fedaccord.agreement import individual, uniform
 from fedaccord.agreement.agreement import Agreement, FirstConverted, Objective, SolvedKind
 from fedaccord.agreement.box import Box
 from fedaccord.agreement.enforcement import ScaledGame, scale_one
+from fedaccord.agreement.fair import NO_UNIFORM_SHARE, FairShare
 from fedaccord.agreement.monitoring import BELIEVED, Monitoring
-from fedaccord.agreement.objectives import LOSSES, fairest_profile, least_cost_profile
+from fedaccord.agreement.objectives import least_cost_profile, total_cost
 from fedaccord.agreement.patience import equilibrium_of
 from fedaccord.agreement.punishment import (
     Punishment,
@@ -70,9 +71,9 @@ def solve_agreement(
     Args:
         consortium: The clients, or their equilibrium if it has been solved already.
         kind: "individual", an amount for each client, or "uniform", the paper's equal level.
-        objective: "most data", "least total cost" or "fairest". By default the most data under
-            reversion and the least total cost under suspension, which is strong enough to enforce
-            totals that are worse for everyone than the equilibrium.
+        objective: "fair share" (individual only; see `fair`), "most data" or "least total cost". By
+            default the most data under reversion and the least total cost under suspension, which
+            is strong enough to enforce totals that are worse for everyone than the equilibrium.
         margin: Design for discount factors that are this much lower than stated.
         whole_samples: Ask for whole samples only, rounded such that the agreement still holds.
         punishment: What follows a deviation, or the name of its kind.
@@ -95,6 +96,8 @@ def solve_agreement(
     if objective is None:
         objective = default_objective(punishment)
     check_choice("objective", objective, get_args(Objective))
+    if kind == "uniform" and objective == "fair share":
+        raise InvalidInput(NO_UNIFORM_SHARE, field="objective")
     check_choice("first_converted", first_converted, get_args(FirstConverted))
     equilibrium = equilibrium_of(consortium)
     if whole_samples:
@@ -202,6 +205,8 @@ def _other_laws(law: Law, given: Sequence[Law] | None, *, robust: bool) -> Law |
     if law.is_personal:
         wrong = "further laws cannot be given where each client has a law of its own"
         raise InvalidInput(wrong, field="laws")
+    for other in others:
+        check_type("laws", other, Law)
     return stacked(others)
 
 
@@ -229,10 +234,10 @@ def individual_of(
             equilibrium, game, margin=terms.margin, monitoring=terms.monitoring
         )
     else:
-        profile = _best(equilibrium, game, largest, objective, whole=whole_samples)
+        profile = _best(terms, game, largest, objective, whole=whole_samples)
         if whole_samples and not game.worthwhile(profile):
             reason = NOTHING_WHOLE
-            real = _best(equilibrium, game, largest, objective, whole=False)
+            real = _best(terms, game, largest, objective, whole=False)
             if _is_useless(equilibrium, game, real, objective):
                 reason = NO_USE[objective]
         elif _is_useless(equilibrium, game, profile, objective):
@@ -248,7 +253,7 @@ def individual_of(
 
 
 def _best(
-    equilibrium: Equilibrium,
+    terms: Terms,
     game: ScaledGame,
     largest: FloatArray,
     objective: Objective,
@@ -258,8 +263,15 @@ def _best(
     """The best enforceable profile by an objective, given the largest one; one row of it."""
     if objective == "most data":
         return largest_whole_profile(game, largest)[0] if whole else largest
-    best_profile = least_cost_profile if objective == "least total cost" else fairest_profile
-    return best_profile(equilibrium, game, largest, whole=whole)
+    if objective == "least total cost":
+        return least_cost_profile(terms.equilibrium, game, largest, whole=whole)
+    rule = FairShare(terms.stated, [game.rows(np.array([row])) for row in range(len(game.pull))])
+    real = rule.profiles(np.array([[largest.sum()]]))
+    if not whole:
+        return np.asarray(real[0])
+    names = terms.equilibrium.consortium.names
+    rounded = rule.whole_profile(float(real.sum()), names)
+    return np.asarray(game.equilibrium[0] if rounded is None else rounded[0])
 
 
 def _uniform(
@@ -274,8 +286,8 @@ def _uniform(
     rows = uniform.solve_uniform_for_all(
         game, stated, feasible_first=first_converted == "feasible", whole=whole_samples
     )
-    if objective != "most data" and game.worthwhile(rows.profile):
-        loss_of = LOSSES[objective](equilibrium)
+    if objective == "least total cost" and game.worthwhile(rows.profile):
+        loss_of = total_cost(equilibrium)
         rows = uniform.at_best_level(game, stated, rows, loss_of, whole=whole_samples)
     first, reason = int(rows.first.item()), None
     if not game.worthwhile(rows.profile):
@@ -308,9 +320,9 @@ def _is_useless(
     equilibrium: Equilibrium, game: ScaledGame, profile: FloatArray, objective: Objective
 ) -> bool:
     """Whether even the best profile is no better than the equilibrium by the objective."""
-    if objective == "most data":
-        return False
-    loss_of = LOSSES[objective](equilibrium)
+    if objective != "least total cost":
+        return not game.worthwhile(profile)
+    loss_of = total_cost(equilibrium)
     better = loss_of(profile) < loss_of(equilibrium.profile)
     return not better or not game.worthwhile(profile)
 

@@ -17,6 +17,7 @@ clients, the first with a level at which all keep to it is the first *feasible* 
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -67,7 +68,11 @@ def solve_uniform_rows(
     instead of the paper's client l, which does not depend on them. `whole` asks for a whole level,
     and from everyone else for what it contributes at the equilibrium, rounded down.
     """
-    converted, first = _feasible(game, whole) if feasible_first else _converted(game, _gains(game))
+    if feasible_first:
+        converted, first = _feasible(game, whole)
+    else:
+        ranked = _ranked_free_riders(game)
+        converted, first = _converted(game, ranked, _gains(ranked))
     gaining = Ladder.build(game.under_reversion(), converted, game.equilibrium)
     largest = _largest_gaining_level(gaining, first)
     kept = np.floor(game.equilibrium) if whole else game.equilibrium
@@ -136,10 +141,10 @@ def smallest_common_discount_factor(
     below it; with unequal data there may be. Under suspension any patience will do, if there is
     somebody to convert. NaN: there is none.
     """
-    order, count, worth = _ranked_free_riders(game)
+    ranked = order, count, worth = _ranked_free_riders(game)
     if not game.reverts:
         any_will_do = feasible_first and not game.nobody_worse
-        somebody = count > 0 if any_will_do else _gains(game).any(axis=-1, keepdims=True)
+        somebody = count > 0 if any_will_do else _gains(ranked).any(axis=-1, keepdims=True)
         return np.where(somebody, 0.0, np.nan)
     others = _converted_from(order, count) - 1.0
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -147,13 +152,16 @@ def smallest_common_discount_factor(
     if feasible_first:
         best = least.min(axis=-1, keepdims=True)
     else:
-        _, first = _converted(game, _gains(game))
+        _, first = _converted(game, ranked, _gains(ranked))
         rank = np.argmax(order == first, axis=-1, keepdims=True)
         best = np.where(first >= 0, np.take_along_axis(least, rank, axis=-1), np.inf)
     return np.where(best < 1.0, np.maximum(best, 0.0), np.nan)
 
 
-def _ranked_free_riders(game: ScaledGame) -> tuple[npt.NDArray[np.int64], FloatArray, FloatArray]:
+_Ranked: TypeAlias = tuple[npt.NDArray[np.int64], FloatArray, FloatArray]
+
+
+def _ranked_free_riders(game: ScaledGame) -> _Ranked:
     """Clients by ascending b_n, free riders first; the number of those; b_n in that order.
 
     Of clients with the same b_n the most patient come last, so that they are converted first.
@@ -174,15 +182,15 @@ def _converted_from(order: npt.NDArray[np.int64], count: FloatArray) -> FloatArr
     return np.asarray(count - np.arange(order.shape[-1]), dtype=np.float64)
 
 
-def _gains(game: ScaledGame) -> BoolArray:
+def _gains(ranked: _Ranked) -> BoolArray:
     """By rank, whether r_n > B_n (eq. 10 and 14), beyond rounding."""
-    order, count, worth = _ranked_free_riders(game)
+    order, count, worth = ranked
     return np.asarray(worth * _converted_from(order, count) > 1.0 + TIE)
 
 
-def _converted(game: ScaledGame, gains: BoolArray) -> tuple[BoolArray, FloatArray]:
+def _converted(game: ScaledGame, ranked: _Ranked, gains: BoolArray) -> tuple[BoolArray, FloatArray]:
     """Who is converted, and the position of the first: the first rank that gains (client l)."""
-    order, _, _ = _ranked_free_riders(game)
+    order, _, _ = ranked
     start = np.argmax(gains, axis=-1, keepdims=True)
     found = gains.any(axis=-1, keepdims=True)
     ranks = np.empty_like(order)
@@ -194,25 +202,26 @@ def _converted(game: ScaledGame, gains: BoolArray) -> tuple[BoolArray, FloatArra
 
 def _feasible(game: ScaledGame, whole: bool) -> tuple[BoolArray, FloatArray]:
     """Who is converted from the first feasible client on, and the position of that one."""
-    here, throughout = _keeps_near_nothing(game)
-    converted, first = _converted(game, throughout)
+    ranked = _ranked_free_riders(game)
+    here, throughout = _keeps_near_nothing(game, ranked)
+    converted, first = _converted(game, ranked, throughout)
     if not whole and game.steady and (game.samples == game.samples[:, :1]).all():
         return converted, first  # with equal data, levels hold near 0 or nowhere
     unknown = not game.steady or game.samples_checked is not None
-    could_be = here | _keeps_at_the_top(game) | unknown
+    could_be = here | _keeps_at_the_top(game, ranked) | unknown
     for row in range(len(converted)):
         one = game.rows(np.arange(len(converted)) == row)
         converted[row], first[row] = _first_of(one, np.flatnonzero(could_be[row]), whole)
     return converted, first
 
 
-def _keeps_near_nothing(game: ScaledGame) -> tuple[BoolArray, BoolArray]:
+def _keeps_near_nothing(game: ScaledGame, ranked: _Ranked) -> tuple[BoolArray, BoolArray]:
     """By rank: if converted first, does it keep to a level just above 0; do all from it on?
 
     Under reversion client n needs more than (1/b - 1)/delta other converted clients. Under
     suspension any patience will do, but more than 1/b - 1 others are needed for it to gain.
     """
-    order, count, worth = _ranked_free_riders(game)
+    order, count, worth = ranked
     together = _converted_from(order, count)
     patience = np.take_along_axis(game.patience, order, axis=-1)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -227,13 +236,13 @@ def _keeps_near_nothing(game: ScaledGame) -> tuple[BoolArray, BoolArray]:
     return some & (together - 1.0 > need), some & (together - 1.0 > hardest)
 
 
-def _keeps_at_the_top(game: ScaledGame) -> BoolArray:
+def _keeps_at_the_top(game: ScaledGame, ranks: _Ranked) -> BoolArray:
     """By rank: does it keep to the agreement if it and all above it contribute all they have?
 
     A client's condition gets harder with the level and then easier: one that keeps to the
     agreement neither there nor near 0 does so at no level.
     """
-    order, count, _ = _ranked_free_riders(game)
+    order, count, _ = ranks
     some = _converted_from(order, count) > 0
     ranked = game.along(order)
     given = np.where(some, ranked.samples, 0.0)[:, ::-1].cumsum(axis=-1)[:, ::-1]

@@ -38,7 +38,7 @@ from fedaccord.game.law import Law
 from fedaccord.game.measured import beyond
 from fedaccord.game.money import day_of_paperwork
 from fedaccord.numbers import SUMS_DIFFER, BoolArray, FloatArray
-from fedaccord.record import Columns, Record, Tables
+from fedaccord.record import Columns, Record, Tables, Value
 
 Verdict = Literal["worth signing", "hardly worth the paper", "not worth it"]
 
@@ -54,7 +54,7 @@ straight line in log X."""
 
 
 @dataclass(frozen=True, eq=False)
-class Banded:
+class Banded(Value):
     """A number for each client and the ends of its 90 % band, which only measured laws have."""
 
     value: FloatArray

@@ -13,7 +13,13 @@ from typer.core import TyperGroup
 
 import fedaccord
 from fedaccord.checks import escaped
-from fedaccord.cli.console import CANNOT, exit_code_of, notes_on_stderr, prepare_streams
+from fedaccord.cli.console import (
+    CANNOT,
+    exit_code_of,
+    notes_on_stderr,
+    prepare_streams,
+    questions_on_terminal,
+)
 from fedaccord.errors import FedaccordError, InvalidInput, Problem
 
 COMMANDS = {
@@ -58,7 +64,7 @@ class _Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run a command."""
         try:
-            with notes_on_stderr():
+            with notes_on_stderr(), questions_on_terminal():
                 return super().invoke(ctx)
         except FedaccordError as refused:
             error = _naming_flags(refused, _load(ctx.invoked_subcommand))

@@ -8,6 +8,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from threading import Timer
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,8 @@ from fedaccord.errors import FileNote
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from fedaccord.files.questions import Question
 
 _PATIENCE = 1.0
 """Seconds before a spinner shows that something is running."""
@@ -70,6 +73,41 @@ def notes_on_stderr() -> Iterator[None]:
 
 
 @contextmanager
+def questions_on_terminal() -> Iterator[None]:
+    """Ask what files leave open, if there is a terminal to ask on and to answer from."""
+    if not (sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()):
+        yield
+        return
+    from fedaccord.files.questions import asking
+
+    with asking(_ask):
+        yield
+
+
+def _ask(question: "Question") -> str:
+    """The answer that a person chooses by its number; empty with Enter alone."""
+    for stop in _spinners:
+        stop()
+    say = partial(click.echo, err=True)
+    say(escaped(question.text))
+    for number, choice in enumerate(question.choices, start=1):
+        say(f"  {number}  {escaped(choice.meaning)}")
+    say("  Enter alone: none of these")
+    while True:
+        say("> ", nl=False)
+        reply = sys.stdin.readline()
+        if not reply.strip():
+            return ""
+        if reply.strip() in map(str, range(1, len(question.choices) + 1)):
+            return question.choices[int(reply) - 1].answer
+        say(f"Please type a number from 1 to {len(question.choices)}, or Enter alone.")
+
+
+_spinners: list[Callable[[], None]] = []
+"""Stops each spinner that is, or will be, on the terminal."""
+
+
+@contextmanager
 def working(what: str) -> Iterator[None]:
     """Show a spinner on a terminal when the work takes longer than a second."""
     if not sys.stderr.isatty():
@@ -79,12 +117,18 @@ def working(what: str) -> Iterator[None]:
     timer = Timer(_PATIENCE, status.start)
     timer.daemon = True
     timer.start()
-    try:
-        yield
-    finally:
+
+    def stop() -> None:
         timer.cancel()
         timer.join()
         status.stop()
+
+    _spinners.append(stop)
+    try:
+        yield
+    finally:
+        _spinners.remove(stop)
+        stop()
 
 
 @contextmanager

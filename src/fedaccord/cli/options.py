@@ -228,7 +228,7 @@ def margin_or_usual(margin: float | None, file: Path | None) -> float:
 
 
 ObjectiveOption = Annotated[
-    Literal["most-data", "least-total-cost", "fairest"] | None,
+    Literal["most-data", "least-total-cost", "fair-share"] | None,
     typer.Option(
         "--objective",
         help="What the agreement optimises; default: least-total-cost with suspension, "

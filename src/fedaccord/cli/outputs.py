@@ -6,12 +6,14 @@ import os
 import re
 import stat
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fedaccord.atomic import write_whole
+from fedaccord.atomic import WholeFile, rewrite, write_together
 from fedaccord.cli.console import working
 from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.files.reading import TOML_LIMIT, csv_text
@@ -55,23 +57,93 @@ def check_writable(*outputs: Path | None, inputs: Iterable[Path | None] = ()) ->
             raise _cannot_write(path, error) from None
 
 
+class _Output(NamedTuple):
+    """A file to write, as it was named."""
+
+    path: Path
+    content: bytes | Iterable[bytes]
+    private: bool
+    seen: str | None
+    """The fingerprint of the file when it was read, if it was."""
+
+
+_waiting: ContextVar[list[_Output] | None] = ContextVar("_waiting", default=None)
+"""What is to be written together, inside `all_or_none`."""
+
+
+@contextmanager
+def all_or_none() -> Iterator[None]:
+    """Write the files of this block at its end: none gets its name before all are complete."""
+    outputs: list[_Output] = []
+    token = _waiting.set(outputs)
+    try:
+        yield
+    finally:
+        _waiting.reset(token)
+    _write(outputs)
+
+
 def write_file(
-    path: Path, content: str | bytes | Iterable[bytes], *, private: bool = False
+    path: Path,
+    content: str | bytes | Iterable[bytes],
+    *,
+    private: bool = False,
+    seen: str | None = None,
 ) -> None:
     """Write a file, completely or not at all; only its owner can read a private one.
 
-    Content that is an iterable of parts need not fit into memory.
+    Content that is an iterable of parts need not fit into memory. With `seen`, its fingerprint when
+    it was read, a file that is another one by now is refused.
     """
     data = content.encode() if isinstance(content, str) else content
+    output, waiting = _Output(path, data, private, seen), _waiting.get()
+    if waiting is None:
+        _write([output])
+    else:
+        waiting.append(output)
+
+
+def rewrite_file(path: Path, change: Callable[[], bytes]) -> bytes:
+    """Change a file as it is at the moment of writing; returns what was written.
+
+    `change` reads it, again if somebody else wrote it meanwhile.
+    """
     target = _target(path)
+    if target is None:  # a device or a pipe
+        content = change()
+        write_file(path, content)
+        return content
     try:
-        if target is None:
-            with path.open("wb") as device:
-                device.writelines([data] if isinstance(data, bytes) else data)
-        else:
-            write_whole(target, data, private=private)
+        return rewrite(target, change)
     except OSError as error:
         raise _cannot_write(path, error) from None
+
+
+def _write(outputs: Iterable[_Output]) -> None:
+    """Write files under their names; what goes into devices and pipes comes last."""
+    files, seen, named = list[WholeFile](), dict[Path, str](), dict[str, Path]()
+    devices = list[_Output]()
+    for one in outputs:
+        target = _target(one.path)
+        if target is None:
+            devices.append(one)
+            continue
+        parts = [one.content] if isinstance(one.content, bytes) else one.content
+        files.append(WholeFile(target, parts, one.private))
+        named[str(target)] = one.path
+        if one.seen is not None:
+            seen[target] = one.seen
+    try:
+        write_together(files, seen)
+    except OSError as error:
+        path = named.get(str(error.filename), files[0].path)
+        raise _cannot_write(path, error) from None
+    for path, content, *_ in devices:
+        try:
+            with path.open("wb") as device:
+                device.writelines([content] if isinstance(content, bytes) else content)
+        except OSError as error:
+            raise _cannot_write(path, error) from None
 
 
 def _target(path: Path) -> Path | None:

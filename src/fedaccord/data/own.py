@@ -29,6 +29,7 @@ from fedaccord.data.inputs import (
 from fedaccord.data.partition import Indices
 from fedaccord.data.survival import EVENT, is_survival, signed_times
 from fedaccord.errors import InvalidInput, Problem
+from fedaccord.record import Value
 
 _LABELS = 1_000
 """More classes than that only with as many examples: else the last column is something else."""
@@ -36,7 +37,7 @@ _TEST = "test"
 
 
 @dataclass(frozen=True, eq=False)
-class OwnPartition:
+class OwnPartition(Value):
     """Each client has its own examples: the same in every slot, in a different order.
 
     The dataset has the clients' examples one after the other: those of the first client first.

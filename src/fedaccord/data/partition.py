@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from fedaccord.data.dataset import Dataset
 from fedaccord.errors import InvalidInput
+from fedaccord.record import Value
 
 Indices: TypeAlias = npt.NDArray[np.int64]
 
@@ -41,7 +42,7 @@ class Partition(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class RandomPartition:
+class RandomPartition(Value):
     """Every client draws from all examples with equal probability."""
 
     dataset: Dataset
@@ -69,7 +70,7 @@ class RandomPartition:
 
 
 @dataclass(frozen=True, eq=False)
-class SkewedPartition:
+class SkewedPartition(Value):
     """Every client has its own mixture of labels, from a Dirichlet distribution.
 
     The smaller `alpha`, the fewer labels a client has. A client keeps its mixture from slot to

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from fedaccord.atomic import WholeFile, write_together
+from fedaccord.atomic import WholeFile, rewrite, write_together
 from fedaccord.deployment.app_directory import INVITATION, MEMBERS, TO_SIGN, app_terms
 from fedaccord.deployment.cards import (
     Card,
@@ -103,9 +103,12 @@ def load_app_terms(app: Path) -> Terms:
 def refresh_to_sign(app: Path) -> None:
     """Write the file to sign again, for an app or terms that were changed by hand."""
     terms = load_app_terms(app)
-    invitation = load_invitation(app / INVITATION)
-    server = replace_app(invitation, app_digest(app))
-    _store([(app / TO_SIGN, replace(server, terms=terms).text)])
+    _store([(app / TO_SIGN, to_sign_text(app, terms, load_invitation(app / INVITATION)))])
+
+
+def to_sign_text(app: Path, terms: Terms, invitation: Invitation) -> str:
+    """The file to sign for the app as it is."""
+    return replace(replace_app(invitation, app_digest(app)), terms=terms).text
 
 
 def replace_app(invitation: Invitation, digest: str, version: int | None = None) -> Invitation:
@@ -253,7 +256,12 @@ def _take_signatures(app: Path, sent: Sequence[tuple[Path, TermsSignature]]) -> 
         raise InvalidInput(problems)
     places = _places(app, terms)
     _store([(places[one.client].signature, one.model_dump_json(indent=1)) for _, one in sent])
-    _store([(app / SIGNATURES, signatures_text(members_of(app).signatures.values()))])
+    try:  # others' signatures may be taken at the same time
+        rewrite(
+            app / SIGNATURES, lambda: signatures_text(members_of(app).signatures.values()).encode()
+        )
+    except OSError as error:
+        raise FedaccordError(f"{app}: cannot be written: {error.strerror or error}") from None
 
 
 def _wrong_signature(sent: TermsSignature, terms: Terms, app: str) -> str | None:

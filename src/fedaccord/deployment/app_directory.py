@@ -125,7 +125,7 @@ def write_fence(made: Path, home: Path, *, port: int, superlink: int) -> None:
         Path(sys.executable).parent,
         getpass.getuser(),
         superlink_words(superlink),
-        nginx_words(),
+        nginx_words(made),
     )
     write_files(
         {

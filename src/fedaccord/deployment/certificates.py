@@ -1,6 +1,7 @@
 """Certificates and keys: TLS for the server and for each client, a node key for each client.
 
-The certificate authority signs one certificate, the server's; its key is never written to disk.
+The certificate authority signs two certificates, the server's own and the one with which
+`fedaccord server check` passes the proxy like a member; its key is never written to disk.
 Each client signs its own certificate, so that its private key never leaves its machine and nobody
 can issue a certificate in its name: the server's proxy has a list of the certificates it accepts.
 """
@@ -19,7 +20,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from fedaccord.atomic import WholeFile, write_together
+from fedaccord.atomic import ABSENT, WholeFile, write_together
 from fedaccord.errors import FedaccordError, InvalidInput
 
 _CURVE = ec.SECP384R1
@@ -38,15 +39,21 @@ _NAME = re.compile(rf"(?=.{{1,253}}\Z)({_LABEL}\.)*(?![0-9]+\Z){_LABEL}")
 def make_certificates(folder: Path, hosts: Sequence[str], days: int = 365) -> None:
     """Write `ca.pem`, `server.pem` and `server.key` for a server with these names.
 
-    On its own machine the server also has the names localhost and 127.0.0.1.
+    On its own machine the server also has the names localhost and 127.0.0.1. `check.pem` and
+    `check.key` are for a client of it, on the same machine.
     """
+    _write(*certificate_files(folder, hosts, days))
+
+
+def certificate_files(folder: Path, hosts: Sequence[str], days: int = 365) -> list[WholeFile]:
+    """The same files before they are written; that of the authority, `ca.pem`, is the last."""
     if not hosts:
         raise InvalidInput(
             "the server needs a name or an address at which clients reach it", field="host"
         )
     _check_days(days)
     names = [_general_name(host) for host in dict.fromkeys([*hosts, *_LOOPBACK])]
-    authority, key = ec.generate_private_key(_CURVE()), ec.generate_private_key(_CURVE())
+    authority, key, own = (ec.generate_private_key(_CURVE()) for _ in range(3))
     issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "fedaccord consortium")])
     root = (
         _certificate(issuer, issuer, authority, days)
@@ -54,25 +61,26 @@ def make_certificates(folder: Path, hosts: Sequence[str], days: int = 365) -> No
         .add_extension(_usage(signs=True), critical=True)
         .sign(authority, hashes.SHA384())
     )
-    server = (
-        _certificate(x509.Name([]), issuer, key, days)
-        .add_extension(x509.SubjectAlternativeName(names), critical=True)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_usage(signs=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(
-            x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.public_key()),
-            critical=False,
-        )
-        .sign(authority, hashes.SHA384())
+    server = _signed(
+        _certificate(x509.Name([]), issuer, key, days).add_extension(
+            x509.SubjectAlternativeName(names), critical=True
+        ),
+        authority,
+        ExtendedKeyUsageOID.SERVER_AUTH,
+    )
+    checks = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "fedaccord server check")])
+    check = _signed(
+        _certificate(checks, issuer, own, days), authority, ExtendedKeyUsageOID.CLIENT_AUTH
     )
     _make_folder(folder)
     form = serialization.Encoding.PEM
-    _write(
+    return [
         WholeFile(folder / "server.key", [_pem(key)], private=True),
         WholeFile(folder / "server.pem", [server.public_bytes(form)]),
+        WholeFile(folder / "check.key", [_pem(own)], private=True),
+        WholeFile(folder / "check.pem", [check.public_bytes(form)]),
         WholeFile(folder / "ca.pem", [root.public_bytes(form)]),
-    )
+    ]
 
 
 def make_client_certificate(folder: Path, name: str, days: int = 365) -> None:
@@ -85,20 +93,15 @@ def make_client_certificate(folder: Path, name: str, days: int = 365) -> None:
     short = name.encode()[:_LONGEST_SUBJECT].decode("utf-8", "ignore")
     common_name = x509.NameAttribute(NameOID.COMMON_NAME, short)
     subject = x509.Name([common_name])
-    signed = (
-        _certificate(subject, subject, key, days)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_usage(signs=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
-        # with this, two certificates of the same client can be told apart while it renews them
-        .add_extension(
-            x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key()), critical=False
-        )
-        .sign(key, hashes.SHA384())
+    # with the authority's key in it, two certificates of one client can be told apart while it
+    # renews them
+    signed = _signed(
+        _certificate(subject, subject, key, days), key, ExtendedKeyUsageOID.CLIENT_AUTH
     )
     _write(
         WholeFile(private, [_pem(key)], private=True),
         WholeFile(certificate, [signed.public_bytes(serialization.Encoding.PEM)]),
+        new=True,
     )
 
 
@@ -185,7 +188,8 @@ def make_node_key(path: Path) -> Path:
     public_half = key.public_key().public_bytes(
         serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
     )
-    _write(WholeFile(path, [private_half], private=True), WholeFile(public, [public_half]))
+    halves = WholeFile(path, [private_half], private=True), WholeFile(public, [public_half])
+    _write(*halves, new=True)
     return public
 
 
@@ -194,10 +198,10 @@ def copy_certificate(authority: Path, client: Path) -> None:
     _write(WholeFile(client / "ca.pem", [authority.read_bytes()]))
 
 
-def _write(*files: WholeFile) -> None:
+def _write(*files: WholeFile, new: bool = False) -> None:
     """Write all files or none; nobody else can ever read a private one."""
     try:
-        write_together(files)
+        write_together(files, {file.path: ABSENT for file in files} if new else {})
     except OSError as error:
         path = files[0].path
         raise FedaccordError(f"{path}: cannot be written: {error.strerror or error}") from None
@@ -222,7 +226,7 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FedaccordError(f"{folder}: cannot be created: {error.strerror or error}") from None
-    for name in ("server.key", "server.pem", "ca.pem"):
+    for name in ("server.key", "server.pem", "check.key", "check.pem", "ca.pem"):
         if (folder / name).is_dir():
             raise FedaccordError(f"{folder / name}: is a directory, but should be a file")
 
@@ -258,6 +262,22 @@ def _certificate(
         .not_valid_before(now - timedelta(minutes=5))  # clocks differ
         .not_valid_after(now + timedelta(days=days))
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+    )
+
+
+def _signed(
+    certificate: x509.CertificateBuilder,
+    signer: ec.EllipticCurvePrivateKey,
+    purpose: x509.ObjectIdentifier,
+) -> x509.Certificate:
+    """A certificate that cannot sign others, for one purpose."""
+    authority = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key())
+    return (
+        certificate.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(signs=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
+        .add_extension(authority, critical=False)
+        .sign(signer, hashes.SHA384())
     )
 
 

@@ -6,6 +6,7 @@ which listens to the world, passes on the calls of `CALLS` from clients with a c
 server's list. docs/how-to/fence-the-server.md says what that holds back, and what not.
 """
 
+import os
 import re
 from pathlib import Path
 
@@ -64,7 +65,6 @@ def nginx_text(
             raise InvalidInput(f"must be ADDRESS:PORT, got {address!r}", field=field)
     return filled(
         "nginx.conf",
-        command=" ".join(nginx_words()),
         listen=listen,
         superlink=superlink,
         keys=_path(keys),
@@ -83,9 +83,29 @@ def nginx_text(
     )
 
 
-def nginx_words() -> list[str]:
-    """The command that starts nginx, in the server's directory."""
-    return ["nginx", "-p", ".", "-e", "run/error.log", "-c", "nginx.conf"]
+def nginx_words(app: Path) -> list[str]:
+    """The command that starts nginx in the server's directory `app`.
+
+    Started by root, nginx would hand its work to `nobody`, who can write nothing in `run`, and so
+    could pass on no request or answer that is larger than its buffers. The owner of `run` does the
+    work instead: model updates lie there for a moment, and nobody else can read them.
+    """
+    words = ["nginx", "-p", ".", "-e", "run/error.log", "-c", "nginx.conf"]
+    if not hasattr(os, "geteuid") or os.geteuid() != 0 or _names_user(app / "nginx.conf"):
+        return words
+    try:
+        user = f"{(app / 'run').owner()} {(app / 'run').group()}"
+    except (OSError, KeyError):  # it is not there yet, or its owner has no name here
+        user = "root root"
+    return [*words, "-g", f"user {user};"]
+
+
+def _names_user(configuration: Path) -> bool:
+    """Whether a configuration says itself who does nginx's work: nginx accepts that once only."""
+    try:
+        return re.search(r"^\s*user\s", configuration.read_text("utf-8"), re.MULTILINE) is not None
+    except OSError:
+        return False
 
 
 def superlink_words(port: int = 8000) -> list[str]:

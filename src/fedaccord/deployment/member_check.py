@@ -19,9 +19,11 @@ from fedaccord.numbers import count
 from fedaccord.protocol.parameters import Arrays
 from fedaccord.protocol.terms import Terms, load_terms
 from fedaccord.signing.keys import load_key
+from fedaccord.training.code import is_here, split_name
 
 _TRIED = 1_000
 """How many examples one local step is tried with at most."""
+_CODE = "ask the coordinator for the code that was agreed on, and put it beside client.toml"
 _SIGN = "ask the coordinator for to-sign.toml, and run `fedaccord member sign`"
 
 
@@ -41,7 +43,7 @@ def check_member(member: Path, *, offline: bool = False) -> Iterator[Finding]:
         ("keys", lambda: _check_keys(member, file, terms), "make the directory again"),
         ("certificate", lambda: _check_own_certificate(member, file), _RENEW),
         ("data", lambda: _check_data(member, file, terms), "README.md describes the form"),
-        ("training", lambda: _check_training(member, file, terms), "see the error above"),
+        ("training", lambda: _check_training(member, file, terms), _CODE),
     ]
     for about, look, do in looks:
         findings = list(attempt(about, look, do))
@@ -157,7 +159,26 @@ def _labels_in(data: Dataset, terms: Terms) -> str:
 
 
 def _check_training(member: Path, file: ClientFile, terms: Terms) -> Iterator[Finding]:
-    """Build the task, and take one step from where it starts; then fine-tune, if it is to."""
+    """Build the task, and take one step from where it starts; then fine-tune, if it is to.
+
+    The code of a file comes with the server's app, so it need not be here before the first slot.
+    """
+    task = terms.training.task
+    if terms.training.code is not None and not is_here(task, [member]):
+        module = split_name(task)[0]
+        if "." in module:
+            package = module.split(".")[0]
+            found = f"{task}: the package {package} is not installed here"
+            yield wrong("training", found, f"install {package} in the version that was agreed on")
+        else:
+            yield note(
+                "training",
+                f"not tried: the code of {task} is not here; a file comes with the server's app "
+                "when a slot begins",
+                f"to try it now, ask the coordinator for {module}.py, and put it beside "
+                "client.toml; if it is a package, install it",
+            )
+        return
     training = FileTraining(file, member, terms)
     amount = min(_TRIED, file.samples)
     start = {name: value.numpy() for name, value in training.model.start(0).items()}

@@ -7,12 +7,13 @@ import getpass
 import json
 import sys
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import tomlkit
 
-from fedaccord.atomic import WholeFile, write_together
+from fedaccord.atomic import WholeFile, fingerprint, write_together
 from fedaccord.data.dataset import Inputs, Labels
 from fedaccord.data.own import check_names
 from fedaccord.deployment.cards import Card, TermsSignature, sign_card, sign_terms
@@ -118,24 +119,45 @@ def _make_keys(made: Path, consortium: str, name: str, days: int) -> Card:
     write_key(made / "signing.key", new_key())
     make_node_key(made / "node.key")
     make_client_certificate(made, name, days)
-    return write_card(made, consortium, name)
+    card = make_card(made, consortium, name, (made / "tls.pem").read_text("ascii"))
+    write_files({made / CARD: card_text(card)})
+    return card
 
 
-def write_card(member: Path, consortium: str, name: str) -> Card:
-    """Write the card with the public halves of the keys in a member's directory."""
-    card = sign_card(
+def make_card(member: Path, consortium: str, name: str, certificate: str) -> Card:
+    """The card with this certificate and the public halves of the keys in a member's directory."""
+    return sign_card(
         consortium,
         name,
         load_key(member / "signing.key"),
         node_key=(member / "node.pub").read_text("ascii").strip(),
-        certificate=(member / "tls.pem").read_text("ascii"),
+        certificate=certificate,
     )
-    (member / CARD).write_text(card.model_dump_json(indent=1) + "\n", encoding="utf-8")
-    return card
 
 
-def sign_member(member: Path, offered: Invitation) -> TermsSignature:
-    """Sign the terms and the app of a file to sign, and take part under these from now on."""
+def card_text(card: Card) -> str:
+    """A card as a file has it."""
+    return card.model_dump_json(indent=1) + "\n"
+
+
+def rests_on(member: Path) -> dict[Path, str]:
+    """The fingerprints of what a member reads before it signs, and of what signing replaces."""
+    path = member / "client.toml"
+    seen = {path: fingerprint(path)}
+    file = load_client_file(path)
+    others = (KNOWN_KEYS, file.terms, file.authority, SIGNATURE)
+    return seen | {member / name: fingerprint(member / name) for name in others}
+
+
+def sign_member(
+    member: Path, offered: Invitation, seen: Mapping[Path, str] | None = None
+) -> TermsSignature:
+    """Sign the terms and the app of a file to sign, and take part under these from now on.
+
+    `seen` are the fingerprints (`rests_on`) of what the directory had when it was decided to sign.
+    If it has something else by now, nothing is signed.
+    """
+    seen = rests_on(member) if seen is None else seen
     path = member / "client.toml"
     file, terms = load_client_file(path), offered.terms
     key = load_key(member / file.key)
@@ -154,7 +176,8 @@ def sign_member(member: Path, offered: Invitation) -> TermsSignature:
             WholeFile(member / file.authority, [offered.server.authority.encode()]),
             WholeFile(path, [tomlkit.dumps(text).encode()], private=True),
             WholeFile(member / SIGNATURE, [f"{signature.model_dump_json(indent=1)}\n".encode()]),
-        ]
+        ],
+        seen,
     )
     return signature
 

@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
+from fedaccord.atomic import locked
 from fedaccord.errors import FedaccordError
 
 
@@ -25,8 +26,10 @@ def put(made: Path, directory: Path) -> None:
     if not directory.exists():
         made.rename(directory)
         return
-    for path in made.iterdir():
-        shutil.move(path, directory / path.name)
+    with locked(directory):
+        check_free(directory)  # somebody else may have made one here meanwhile
+        for path in made.iterdir():
+            shutil.move(path, directory / path.name)
 
 
 def write_files(files: Mapping[Path, str]) -> None:

@@ -100,7 +100,7 @@ def start_superlink(app: Path, processes: Processes, known: Mapping[str, str]) -
 def start_nginx(app: Path, processes: Processes, nginx: str) -> None:
     """Start the proxy that members reach, and wait until it answers."""
     _, port = host_of(load_invitation(app / INVITATION).server.address)
-    words = [nginx, *nginx_words()[1:]]
+    words = [nginx, *nginx_words(app)[1:]]
     processes.start("nginx", words, folder=app, environment=environment(app))
     processes.wait("nginx", lambda: listens("127.0.0.1", port), _START)
 

@@ -1,10 +1,12 @@
 """Everything that the server needs for a slot, looked at in the order in which it is needed."""
 
 import http.client
+import re
 import socket
 import ssl
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from fedaccord.deployment.admission import Members, load_app_terms, members_of
@@ -28,7 +30,12 @@ from fedaccord.protocol.terms import Terms
 from fedaccord.signing.keys import load_key
 
 START = "start it: `fedaccord server start`"
+_RENEW = "run `fedaccord flower keys`, and have every member sign again"
+_RESTART = "stop the server, and start it again with `fedaccord server start`"
 _SECONDS = 10.0
+_LARGE = 6 * 1024**2
+"""Bytes of a body that no buffer of nginx holds, and more than a part of a model has (5 MiB)."""
+_LARGE_SECONDS = 60.0
 
 
 def check_app(app: Path) -> Iterator[Finding]:
@@ -44,8 +51,8 @@ def check_app(app: Path) -> Iterator[Finding]:
     looks: list[tuple[str, Callable[[], Findings], str]] = [
         ("members", lambda: _check_members(terms, members), "take what they sent"),
         ("keys", lambda: _check_keys(app, terms), "keys/ must have the server's own keys"),
-        ("certificate", lambda: _check_certificates(app, members), "see the error"),
-        ("code", lambda: _check_code(app, terms), "see the error"),
+        ("certificate", lambda: _check_certificates(app, members), _RENEW),
+        ("code", lambda: _check_code(app, terms), "the code must be the one that was agreed on"),
         ("ledger", lambda: _check_ledger(app), "`fedaccord ledger verify` says more"),
         ("proxy", lambda: _check_proxy(app, members), "see run/error.log"),
         ("SuperLink", lambda: _check_superlink(app), START),
@@ -85,8 +92,7 @@ def _check_keys(app: Path, terms: Terms) -> Iterator[Finding]:
 
 
 def _check_certificates(app: Path, members: Members) -> Iterator[Finding]:
-    renew = "run `fedaccord flower keys`, and have every member sign again"
-    yield from check_certificate("certificate", app / "keys" / "server.pem", renew)
+    yield from check_certificate("certificate", app / "keys" / "server.pem", _RENEW)
     for name, card in members.cards.items():
         found = read_client_certificate(card.certificate.encode("ascii"))
         about = f"certificate of {name}"
@@ -125,7 +131,7 @@ def _check_proxy(app: Path, members: Members) -> Iterator[Finding]:
         yield note("proxy", "is checked when every member's card is here", "")
         return
     done = subprocess.run(
-        [program, *nginx_words()[1:], "-t"],
+        [program, *nginx_words(app)[1:], "-t"],
         cwd=app,
         capture_output=True,
         encoding="utf-8",
@@ -140,6 +146,7 @@ def _check_proxy(app: Path, members: Members) -> Iterator[Finding]:
         yield wrong("proxy", f"nothing listens at port {port}", START)
         return
     yield from _check_stranger(app, port)
+    yield from check_large_bodies(app, port)
 
 
 def _check_stranger(app: Path, port: int) -> Iterator[Finding]:
@@ -162,6 +169,60 @@ def _check_stranger(app: Path, port: int) -> Iterator[Finding]:
         )
         return
     yield ok("proxy", f"listens at port {port}, and refuses whoever is not a member")
+
+
+def check_large_bodies(app: Path, port: int) -> Iterator[Finding]:
+    """Whether a part of a large model passes, which nginx writes aside before it passes it on.
+
+    Whatever comes from behind nginx is good: Flower refuses a body that no node has signed.
+    """
+    shown, body = app / "keys" / "check.pem", f"a body of {_LARGE // 1024**2} MiB"
+    renew = "`fedaccord flower keys` makes one, with new certificates for the server"
+    if not shown.exists():
+        yield note("large models", f"not tried: there is no keys/{shown.name}", renew)
+        return
+    context = ssl.create_default_context(cafile=str(app / "keys" / "ca.pem"))
+    context.load_cert_chain(shown, shown.with_suffix(".key"))
+    connection = http.client.HTTPSConnection(
+        "localhost", port, timeout=_LARGE_SECONDS, context=context
+    )
+    try:
+        connection.connect()
+        with suppress(OSError):  # nginx need not read to the end what it refuses
+            connection.request("POST", "/v1/fleet/push-object", body=bytes(_LARGE))
+        answer = connection.getresponse()
+        status, said = answer.status, answer.read()
+    except (OSError, http.client.HTTPException) as error:
+        yield wrong("large models", f"{body} did not get an answer: {error}", "see run/error.log")
+        return
+    finally:
+        connection.close()
+    if status == http.client.BAD_REQUEST and said.startswith(b"certificate:"):
+        reason = said.decode("ascii", "replace").strip()
+        found = f"not tried: nginx refuses keys/{shown.name} ({reason})"
+        yield note("large models", found, _RESTART)
+    elif status == http.client.INTERNAL_SERVER_ERROR:
+        found = f"{body} does not pass nginx (status {status}){_last_error(app)}"
+        yield wrong("large models", found, _RESTART)
+    elif status == http.client.REQUEST_ENTITY_TOO_LARGE:
+        yield wrong(
+            "large models",
+            f"{body} does not pass nginx (status {status})",
+            "raise client_max_body_size in nginx.conf to 16m, and start the server again",
+        )
+    else:
+        yield ok("large models", f"{body} passes nginx")
+
+
+def _last_error(app: Path) -> str:
+    """What nginx wrote last about something that failed."""
+    try:
+        lines = (app / "run" / "error.log").read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return ""
+    found = [line for line in lines if " failed (" in line]
+    # a line begins with the time, the level, and which process and connection it is about
+    return f": {re.sub(r'^.*?[*][0-9]+ |, client:.*$', '', found[-1])}" if found else ""
 
 
 def _check_superlink(app: Path) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 import fedaccord
-from fedaccord.checks import check_installed, check_whole, unknown
+from fedaccord.checks import check_installed, check_type, check_whole, unknown
 from fedaccord.errors import FedaccordError, InvalidInput, Problem
 from fedaccord.experiments import figures as kinds
 from fedaccord.experiments import presets
@@ -126,6 +126,7 @@ def reproduce(
     >>> done.figures[0].kept, again.figures[0].kept
     (False, True)
     """
+    check_type("figures", figures, str, Sequence)
     names = [figures] if isinstance(figures, str) else list(figures)
     _check(names, seed)
     directory = Path(out)
@@ -142,6 +143,8 @@ def reproduce(
 def _check(names: Sequence[str], seed: int | None) -> None:
     """Refuse names that do not exist, all at once, and a seed that nothing uses."""
     known = reproducible()
+    for name in names:
+        check_type("figures", name, str)
     wrong = [name for name in names if name not in known]
     if wrong or not names:
         problems = [f"there is no {name!r}: {unknown(name, known)}" for name in wrong]

@@ -86,6 +86,9 @@ RULES = (
     f"*not decided*: the difference is smaller than its {100 * CONFIDENCE:.0f} % interval, or "
     "there is nothing to decide it by.",
     "*does not hold*: anything else; the table says where and why.",
+    "Converted clients that contribute all they have would contribute more if they had it. Whether "
+    "they choose more or less is therefore judged at the steps between two points at which they "
+    "contribute a part, and at those that lead down from all to a part.",
     "Ties count half: where two mechanisms have equally many contributors or equally much data, "
     "that is neither for nor against the one that is said to have more.",
     "Random results are judged on their average over the draws; each draw counts once.",

@@ -17,9 +17,9 @@ from tomlkit.items import AoT, Item, Table
 
 from fedaccord.checks import normalised
 from fedaccord.errors import FedaccordError, InvalidInput
-from fedaccord.files.consortium import build_consortium, load_consortium
+from fedaccord.files.consortium import build_consortium
 from fedaccord.files.ranges import Range
-from fedaccord.files.reading import TOML_LIMIT, parse_toml, read_text
+from fedaccord.files.reading import TOML_LIMIT, load_toml, parse_toml, read_text
 from fedaccord.game.slot import slots_per_year
 
 
@@ -65,7 +65,7 @@ def with_client(path: str | Path, name: str, entries: Entries, shared: Shared) -
         InvalidInput: if the file is wrong, or shares something else.
     """
     path = Path(path)
-    load_consortium(path)
+    build_consortium(load_toml(path), path)
     changed = with_client_in(read_text(path, TOML_LIMIT), name, entries, shared, path)
     build_consortium(parse_toml(changed, str(path)), path)
     return changed
@@ -100,8 +100,14 @@ def with_client_in(
 
 def check_has_tables(path: Path) -> None:
     """Refuse a consortium file to which no client could be added."""
-    load_consortium(path)
+    build_consortium(load_toml(path), path)
     _parsed(read_text(path, TOML_LIMIT), path)
+
+
+def client_in(data: Mapping[str, Any], name: str) -> Any:
+    """What a consortium file says of a client; None if it is not there."""
+    n = _position(data, normalised(name))
+    return None if n is None else data["clients"][n]
 
 
 def _name_of(client: Any) -> str:

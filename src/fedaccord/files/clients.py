@@ -1,6 +1,6 @@
 """The clients of a consortium in a spreadsheet, and the rules for the numbers of any client."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +10,7 @@ import numpy.typing as npt
 from fedaccord.checks import check_choice, shown
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.files.cells import Sheet
+from fedaccord.files.headings import UnknownColumns
 from fedaccord.files.questions import (
     CHOICES,
     PERCENT,
@@ -17,6 +18,8 @@ from fedaccord.files.questions import (
     YES,
     Answers,
     Question,
+    asks_now,
+    column_question,
     mark_questions,
     percent_question,
     sums_question,
@@ -58,7 +61,7 @@ def read_clients(
     partial: bool = False,
     counted: str = "",
 ) -> ClientsRead:
-    r"""The clients in the content of a CSV or XLSX file, or in text pasted from a spreadsheet.
+    r"""The clients in the content of a spreadsheet, or in text pasted from one.
 
     Unlike `load_consortium` it raises nothing for a wrong file, so that a form can show what was
     understood beside what is wrong. The kind of file follows from its content; `filename` only
@@ -92,17 +95,47 @@ def read_clients(
     return ClientsRead(table, problems, tuple(table.notes) if table else (), questions)
 
 
-def load_clients(path: Path, mistakes: Mistakes, counted: str = "") -> ClientTable:
-    """The clients in a CSV or XLSX file that another file names; not yet checked.
+def load_clients(
+    path: Path, mistakes: Mistakes, counted: str = "", called: str | None = None
+) -> ClientTable:
+    """The clients in a spreadsheet that another file names; not yet checked.
 
-    Amounts must be in the currency `counted`, if there is one.
+    It is `called` by its name in the places of problems, unless these are about that file anyway.
+
+    Amounts must be in the currency `counted`, if there is one. What the table leaves open is asked
+    if somebody is there to answer.
     """
+    called = path.name if called is None else called
     try:
-        return _read(read_bytes(path, TABLE_LIMIT), path.name, mistakes, {}, counted)
+        data = read_bytes(path, TABLE_LIMIT)
+        answers, columns = _asked(data, called, counted)
+        return _read(data, called, mistakes, answers, counted, columns=columns)
     except InvalidInput as error:
         for problem in error.problems:
-            mistakes.add(problem.inside(path.name))
+            mistakes.add(problem.inside(called) if called else problem)
         raise mistakes.error() from None
+
+
+def _asked(data: bytes, called: str, counted: str) -> tuple[Answers, Mapping[str, str]]:
+    """What a person says about a table, and which column is which; nothing if nobody is there."""
+    answers: dict[str, str] = {}
+    columns: dict[str, str] = {}
+    while asks := asks_now():
+        try:
+            table = _read(data, called, Mistakes(called), answers, counted, columns=columns)
+        except UnknownColumns as error:
+            fields = [*dict.fromkeys((*error.missing, *_SOMETIMES))]
+            left = [each for each in fields if each not in columns.values()]
+            columns[error.texts[0]] = asks(column_question(error.texts[0], error.examples, left))
+            continue
+        except InvalidInput:
+            break
+        open_ = [each for each in _questions(table) if each.key not in answers]
+        given = {each.key: asks(each) for each in open_}
+        answers |= {key: answer for key, answer in given.items() if answer}
+        if not all(given.values()) or not given:
+            break
+    return answers, columns
 
 
 def _read(
@@ -113,6 +146,7 @@ def _read(
     counted: str,
     *,
     partial: bool = False,
+    columns: Mapping[str, str] | None = None,
 ) -> ClientTable:
     check_answers(answers)
     required, optional = ((), FIELDS) if partial else (_ALWAYS, _SOMETIMES)
@@ -122,10 +156,9 @@ def _read(
         answers=answers,
         counted=counted,
         leave_out=without_sums,
+        one_of=() if partial else ("cost_per_sample", *CPU_FIELDS),
+        chosen=columns,
     )
-    if not partial and not {"cost_per_sample", *CPU_FIELDS} & table.numbers.keys():
-        missing = "column 'cost_per_sample' is missing (or chip, cycles_per_sample and hertz)"
-        raise InvalidInput(Problem("cost_per_sample", missing, table.headings))
     if not table.names:
         raise InvalidInput("has no clients; a consortium needs at least one")
     for n, name in enumerate(table.names):

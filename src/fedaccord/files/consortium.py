@@ -4,6 +4,7 @@ pydantic checks the shape (keys, types), the Consortium's own rules check the nu
 problem is noted with its place, so that all of them are reported together.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib import resources
@@ -20,7 +21,15 @@ from fedaccord.files.law import LawTable, read_laws
 from fedaccord.files.numerals import InThreeDecimals
 from fedaccord.files.ranged import RangedRows, pairs_of, read_number_or_range
 from fedaccord.files.ranges import Range
-from fedaccord.files.reading import Mistakes, load_toml, parse_toml, tell
+from fedaccord.files.reading import (
+    TOML_LIMIT,
+    Mistakes,
+    is_table,
+    load_toml,
+    parse_toml,
+    read_text,
+    tell,
+)
 from fedaccord.files.tables import ClientTable, finite_number
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.rules import broken_shared_rules, wrong_slot
@@ -95,7 +104,7 @@ class _Shared(BaseModel):
     growth: float = 0.0
     """The part by which data sizes and satiation points grow from slot to slot."""
     clients: Any
-    """The clients: a list of tables, or the name of a CSV or XLSX file."""
+    """The clients: a list of tables, or the name of a spreadsheet."""
     states: Any = None
     """What may be the case in a slot: who is away, and which numbers are not as usual."""
     transitions: Any = None
@@ -274,9 +283,10 @@ def _clients(data: dict[str, Any], path: Path, mistakes: Mistakes) -> ClientTabl
     if given is None and "clients" in mistakes:
         raise mistakes.error()
     if isinstance(given, str):
-        return load_clients(path.parent / given, mistakes, _counted(data))
+        called = "" if is_table(path) else None
+        return load_clients(path.parent / given, mistakes, _counted(data), called)
     if not isinstance(given, list):
-        wrong = f"must be a list or the name of a CSV or XLSX file, got {shown(given)}"
+        wrong = f"must be a list or the name of a spreadsheet, got {shown(given)}"
         mistakes.add(Problem("clients", wrong))
         raise mistakes.error()
     ranged = RangedRows(given, data.get("classes"), mistakes, _counted(data))
@@ -359,17 +369,43 @@ def _discount_factor(clients: ClientTable, data: dict[str, Any], mistakes: Mista
     return result
 
 
+FOR_A_TABLE = {"rounds": 50, "discount_factor": 0.9}
+"""What is taken for a table of clients alone, which says nothing of what they share."""
+
+
+def description_text(path: Path) -> str:
+    """The text of a consortium file; of a table of clients, that of a file with that table."""
+    if not is_table(path):
+        return read_text(path, TOML_LIMIT)
+    shared = "".join(f"{key} = {value}\n" for key, value in FOR_A_TABLE.items())
+    return f"{shared}clients = {json.dumps(path.name, ensure_ascii=False)}\n"
+
+
+def load_description(path: str | Path) -> dict[str, Any]:
+    """The data of the same, with a note on what is taken for a table of clients alone."""
+    file = Path(path)
+    if not is_table(file) or not file.exists():
+        return load_toml(file)
+    taken = " and ".join(f"{key} = {value}" for key, value in FOR_A_TABLE.items())
+    note = (
+        f"{taken} are taken, where the table has no others; to change them, write them into a "
+        f'consortium file (TOML), with clients = "{file.name}"'
+    )
+    tell([note], path)
+    return parse_toml(description_text(file), str(path))
+
+
 def load_consortium(path: str | Path) -> Consortium:
-    """The consortium that a TOML file describes.
+    """The consortium that a TOML file or a spreadsheet describes.
 
     Args:
-        path: The TOML file; its clients may be in a CSV or XLSX file beside it. Its states, if it
-            has any, are read by `load_changing`.
+        path: The TOML file; its clients may be in a spreadsheet beside it (CSV, XLSX, XLS or ODS).
+            Or that spreadsheet alone. Its states, if it has any, are read by `load_changing`.
 
     Raises:
         InvalidInput: with every problem found in the files, each with its place.
     """
-    data = load_toml(path)
+    data = load_description(path)
     if {"states", "transitions"} & data.keys():
         tell(["the states are left out here: this is everyone, with the usual numbers"], path)
     return build_consortium(data, Path(path))

@@ -17,8 +17,7 @@ from tomlkit.items import AoT, Table
 
 from fedaccord.checks import normalised
 from fedaccord.errors import InvalidInput
-from fedaccord.files.consortium import load_consortium
-from fedaccord.files.reading import TOML_LIMIT, read_text
+from fedaccord.files.consortium import description_text, load_consortium
 from fedaccord.game.consortium import Client
 
 Numbers = Mapping[str, float]
@@ -26,19 +25,23 @@ Numbers = Mapping[str, float]
 
 
 def with_numbers(
-    path: str | Path, clients: Mapping[str, Numbers], comments: Sequence[str] = ()
+    path: str | Path,
+    clients: Mapping[str, Numbers],
+    comments: Sequence[str] = (),
+    *,
+    text: str | None = None,
 ) -> str:
     """The text of the consortium file at `path`, with these numbers for the clients called so.
 
     The comments go to the top. They replace those that an earlier call put there, which are known
-    by the first words of their first line.
+    by the first words of their first line. `text` is what else the file is to say by then.
     """
     path = Path(path)
     consortium = load_consortium(path)
     for name in clients:
         consortium.index(name)  # rejects a client that is not there
     changes = {normalised(name): numbers for name, numbers in clients.items()}
-    text, document = _parsed(path)
+    text, document = _parsed(path, text)
     listed: Any = document["clients"]
     if isinstance(listed, str):
         document.remove("clients")
@@ -105,9 +108,9 @@ def _spaced(text: str, newline: str) -> str:
     return text if text.endswith(newline) else text + newline
 
 
-def _parsed(path: Path) -> tuple[str, tomlkit.TOMLDocument]:
-    """The text of a file, and what it says with all comments."""
-    text = read_text(path, TOML_LIMIT)
+def _parsed(path: Path, text: str | None = None) -> tuple[str, tomlkit.TOMLDocument]:
+    """The text of a file, unless it is given, and what it says with all comments."""
+    text = description_text(path) if text is None else text
     try:
         return text, tomlkit.parse(text)
     except TOMLKitError as error:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import chain, islice
+from itertools import chain, islice, product
 
 from fedaccord.checks import closest, shown
 from fedaccord.errors import InvalidInput, Problem
@@ -16,45 +16,113 @@ from fedaccord.files.numerals import currency, may_be
 from fedaccord.files.ranges import Range, spelled
 from fedaccord.numbers import count
 
-OTHER_WORDS = {
-    "name": (
-        *("client", "client name", "member", "member name", "hospital", "clinic", "site"),
-        *("organisation", "organization", "institution", "partner"),
-        *("mitglied", "krankenhaus", "klinik", "standort", "nom", "membre", "hôpital", "clinique"),
-        *("nombre", "miembro", "hospital name", "nome", "membro", "ospedale", "naam", "ziekenhuis"),
+_THINGS = {
+    "en": (
+        *(("sample", "samples"), ("case", "cases"), ("example", "examples"), ("record", "records")),
+        *(("image", "images"), ("patient", "patients"), ("exam", "exams"), ("scan", "scans")),
+        *(("examination", "examinations"), ("study", "studies")),
     ),
-    "valuation": ("value", "rho", "ρ", "wert", "bewertung", "valeur", "valor", "valore", "waarde"),
-    "cost_per_sample": (
-        *("sample cost", "cost per case", "cost per example", "cost per record", "cost per image"),
-        *("kosten pro fall", "kosten pro beispiel", "kosten pro datensatz", "kosten pro bild"),
-        *("coût par cas", "coût par exemple", "coût par image", "costo por caso", "coste por caso"),
-        *("costo per caso", "kosten per geval"),
-        *("kosten pro probe", "kosten pro stichprobe", "coût par échantillon", "coste por muestra"),
-        *("costo por muestra", "costo per campione", "kosten per monster"),
+    "de": (
+        *(("fall", "fälle"), ("probe", "proben"), ("stichprobe", "stichproben")),
+        *(("beispiel", "beispiele"), ("datensatz", "datensätze"), ("bild", "bilder")),
+        *(("patient", "patienten"), ("untersuchung", "untersuchungen"), ("aufnahme", "aufnahmen")),
+        ("befund", "befunde"),
+    ),
+    "fr": (
+        *(("cas", "cas"), ("échantillon", "échantillons"), ("exemple", "exemples")),
+        *(
+            ("image", "images"),
+            ("patient", "patients"),
+            ("examen", "examens"),
+            ("dossier", "dossiers"),
+        ),
+        ("enregistrement", "enregistrements"),
+    ),
+    "it": (
+        *(("caso", "casi"), ("campione", "campioni"), ("esempio", "esempi")),
+        *(("immagine", "immagini"), ("paziente", "pazienti"), ("esame", "esami")),
+    ),
+    "es": (
+        *(("caso", "casos"), ("muestra", "muestras"), ("ejemplo", "ejemplos")),
+        *(("imagen", "imágenes"), ("paciente", "pacientes"), ("examen", "exámenes")),
+        *(("estudio", "estudios"), ("registro", "registros")),
+    ),
+    "nl": (
+        *(("geval", "gevallen"), ("monster", "monsters"), ("voorbeeld", "voorbeelden")),
+        *(("patiënt", "patiënten"), ("onderzoek", "onderzoeken")),
+    ),
+}
+"""What a sample is called, one and many, by language."""
+_NUMBER_OF = {
+    "en": ("{}", "number of {}", "no of {}", "count of {}"),
+    "de": ("{}", "anzahl {}", "anzahl der {}", "zahl der {}"),
+    "fr": ("{}", "nombre de {}", "nombre d'{}", "nb de {}", "nb d'{}"),
+    "it": ("{}", "numero di {}", "n di {}"),
+    "es": ("{}", "número de {}", "n.º de {}", "nº de {}"),
+    "nl": ("{}", "aantal {}"),
+}
+_COST_OF_ONE = {
+    "en": ("cost per {}", "cost of a {}", "{} cost", "costs per {}", "price per {}"),
+    "de": ("kosten pro {}", "kosten je {}", "kosten per {}", "preis pro {}", "preis je {}"),
+    "fr": ("coût par {}", "coûts par {}", "prix par {}", "coût unitaire par {}"),
+    "it": ("costo per {}", "costi per {}", "prezzo per {}"),
+    "es": ("costo por {}", "coste por {}", "costos por {}", "costes por {}", "precio por {}"),
+    "nl": ("kosten per {}", "prijs per {}"),
+}
+_OTHER_WORDS = {
+    "name": (
+        *("client", "client name", "member", "member name", "hospital", "hospital name", "clinic"),
+        *("site", "centre", "center", "organisation", "organization", "institution", "partner"),
+        *("mitglied", "krankenhaus", "klinik", "standort", "zentrum", "einrichtung", "haus"),
+        *("nom", "membre", "hôpital", "clinique", "centre hospitalier", "établissement", "site"),
+        *("nome", "membro", "ospedale", "clinica", "centro", "istituto", "struttura", "sede"),
+        *("nombre", "miembro", "clínica", "institución", "establecimiento"),
+        *("naam", "ziekenhuis", "instelling", "organisatie"),
+    ),
+    "valuation": (
+        *("value", "rho", "ρ", "wert", "bewertung", "valeur", "valor", "valore", "waarde"),
+        *("valoración", "valutazione", "évaluation", "waardering"),
     ),
     "samples": (
-        *("number of samples", "no of samples", "sample count", "cases", "number of cases"),
-        *("examples", "number of examples", "records", "number of records"),
-        *("images", "number of images", "patients", "number of patients"),
-        *("fälle", "anzahl fälle", "beispiele", "datensätze", "bilder", "patienten"),
-        *("cas", "nombre de cas", "exemples", "casos", "número de casos", "casi", "gevallen"),
-        *("proben", "anzahl proben", "stichproben", "échantillon", "échantillons"),
-        *("nombre d'échantillons", "nombre d’échantillons", "nombre d'exemples"),
-        *("muestras", "número de muestras", "ejemplos", "pacientes", "campioni"),
-        *("numero di campioni", "numero di casi", "esempi", "pazienti", "monsters"),
-        *("aantal monsters", "aantal gevallen", "patiënten"),
+        "sample count",
+        "fallzahl",
+        "fallzahlen",
+        "patientenzahl",
+        "échantillon",
+        "effectif",
     ),
-    "communication_cost": ("communication", "cost of communication"),
+    "communication_cost": (
+        *("communication", "cost of communication", "kommunikationskosten"),
+        *("coût de communication", "costo di comunicazione", "coste de comunicación"),
+        "costo de comunicación",
+    ),
     "discount_factor": (
         *("delta", "δ", "diskontfaktor", "diskontierungsfaktor", "abzinsungsfaktor"),
-        *("facteur d'actualisation", "facteur d’actualisation", "factor de descuento"),
-        *("fattore di sconto", "disconteringsfactor"),
+        *("facteur d'actualisation", "factor de descuento", "fattore di sconto"),
+        "disconteringsfactor",
     ),
+    "quality": ("qualität", "qualité", "qualità", "calidad", "kwaliteit"),
     "cycles_per_sample": ("cpu cycles per sample",),
     "hertz": ("hz", "cycles per second"),
     "contribution": ("contributions", "samples agreed", "agreed samples"),
 }
-"""What else people call a column, without regard to case, spaces, hyphens and underscores."""
+OTHER_WORDS: dict[str, tuple[str, ...]] = {
+    **_OTHER_WORDS,
+    "samples": (
+        *_OTHER_WORDS["samples"],
+        *(
+            form.format(many)
+            for language, forms in _NUMBER_OF.items()
+            for form, (_, many) in product(forms, _THINGS[language])
+        ),
+    ),
+    "cost_per_sample": tuple(
+        form.format(one)
+        for language, forms in _COST_OF_ONE.items()
+        for form, (one, _) in product(forms, _THINGS[language])
+    ),
+}
+"""What else people call a column, without regard to case, accents, spaces and hyphens."""
 
 MONEY = ("valuation", "cost_per_sample", "communication_cost")
 """Columns whose numbers may have a currency."""
@@ -113,13 +181,19 @@ def read_heading(text: str, fields: Sequence[str]) -> Heading:
 @lru_cache(maxsize=16)
 def _spellings(fields: tuple[str, ...]) -> dict[str, str]:
     """The fields by everything that they are called."""
-    return {word: each for each in fields for word in (_words(each), *OTHER_WORDS.get(each, ()))}
+    return {
+        word: each for each in fields for word in map(_words, (each, *OTHER_WORDS.get(each, ())))
+    }
 
 
 def _words(text: str) -> str:
-    """A heading in one spelling."""
-    spelled = unicodedata.normalize("NFKC", text).casefold()
+    """A heading in one spelling, in small letters without accents."""
+    spelled = unicodedata.normalize("NFKD", text).casefold().translate(_APOSTROPHES)
+    spelled = "".join(c for c in spelled if not unicodedata.combining(c))
     return " ".join(re.sub(r"[\s_\-./:*()\[\]]+", " ", spelled).split())
+
+
+_APOSTROPHES = str.maketrans("\u2019\u02bc", "''")
 
 
 def _unit(text: str) -> str | None:
@@ -170,14 +244,33 @@ def perhaps_a_rate(text: str, found: float | Range) -> str | None:
     return f"{shown(text)} is either {spelled(ends)} or {other}; {_WRITE_FACTOR}"
 
 
+class UnknownColumns(InvalidInput):
+    """A table lacks columns, and has others that mean nothing to us."""
+
+    def __init__(
+        self,
+        problems: Iterable[Problem],
+        missing: Sequence[str],
+        texts: Sequence[str],
+        examples: str,
+    ) -> None:
+        """All that is wrong with the headings."""
+        super().__init__(problems)
+        self.missing = missing
+        """The fields that have no column."""
+        self.texts = texts
+        """The headings that mean nothing."""
+        self.examples = examples
+        """What stands below the first of them."""
+
+
 def heading_problems(
     texts: Sequence[str],
     headings: Sequence[Heading],
-    required: Sequence[str],
     known: Sequence[str],
     counted: str = "",
 ) -> Iterator[tuple[int | None, Problem]]:
-    """What is wrong with the headings of a table, each with its column if it is about one."""
+    """What is wrong with the headings of a table, each with its column."""
     fields = [heading.field for heading in headings]
     shown_by = ""
     for k, (text, heading) in enumerate(zip(texts, headings, strict=True)):
@@ -205,9 +298,22 @@ def heading_problems(
             counted, shown_by = heading.unit, f"column {shown(text)}"
         elif not field and (meant := _meant(text, [each for each in known if each not in fields])):
             yield k, Problem(text, f"unknown column {shown(text)}; {meant}")
-    for field in required:
-        if field not in fields:
-            yield None, Problem(field, f"column {field!r} is missing")
+
+
+def _columns_missing(missing: Mapping[str, str], unknown: Sequence[str]) -> Iterator[Problem]:
+    """What to say of columns that are missing, beside some that mean nothing to us."""
+    if not unknown:
+        for field, hint in missing.items():
+            yield Problem(field, f"column {field!r} is missing{hint}")
+        return
+    meant = ", ".join(map(repr, missing))
+    listed = ", ".join(map(shown, unknown[:_LISTED])) + (", ..." if unknown[_LISTED:] else "")
+    if len(unknown) > 1:
+        wrong = f"I don't know the columns {listed}; are they among {meant}? Then call them that"
+    else:
+        one = "" if len(missing) == 1 else "one of "
+        wrong = f"I don't know the column {listed}; is it {one}{meant}? Then call it that"
+    yield Problem(next(iter(missing)), wrong)
 
 
 def _meant(text: str, absent: Sequence[str]) -> str | None:
@@ -237,8 +343,6 @@ class Layout:
     """How many columns there are, with or without a heading."""
     least: int
     """How many there are up to the last heading."""
-    place: str
-    """The row of the headings."""
 
 
 def below_titles(sheet: Sheet, known: Sequence[str], searched: int) -> Sheet:
@@ -261,25 +365,53 @@ def below_titles(sheet: Sheet, known: Sequence[str], searched: int) -> Sheet:
 
 
 def read_layout(
-    sheet: Sheet, required: Sequence[str], known: Sequence[str], counted: str = ""
+    sheet: Sheet,
+    required: Sequence[str],
+    known: Sequence[str],
+    counted: str = "",
+    *,
+    one_of: Sequence[str] = (),
+    chosen: Mapping[str, str] | None = None,
 ) -> Layout:
     """The columns by the headings in the first row; whatever is wrong with these is raised.
 
-    `counted` is the currency that the amounts must be in, if that is known.
+    `counted` is the currency that the amounts must be in, if that is known. The table needs
+    `one_of` some columns. A heading that is `chosen` means this field, or nothing.
     """
     number, cells = next(sheet.rows, (0, []))
     texts = [as_written(cell).strip() for cell in cells]
     if not any(texts):
         raise InvalidInput("is empty; its first line must name the columns")
-    headings = [read_heading(text, known) for text in texts]
+    chosen = chosen or {}
+    headings = [read_heading(_as_chosen(text, chosen), known) for text in texts]
     if not any(heading.field for heading in headings):
         wrong = f"names no known column; the first line must have headings: {', '.join(required)}"
         raise InvalidInput(Problem("", wrong, sheet.place(number, None)))
-    if wrongs := list(heading_problems(texts, headings, required, known, counted)):
-        raise InvalidInput(
+    wrongs = list(heading_problems(texts, headings, known, counted))
+    found = {heading.field for heading in headings}
+    missing = {field: "" for field in required if field not in found}
+    if one_of and not found.intersection(one_of):
+        first, *others = one_of
+        missing[first] = f" (or {', '.join(others[:-1])} and {others[-1]})"
+    said = {problem.field for _, problem in wrongs}
+    unknown = [
+        k
+        for k, (text, heading) in enumerate(zip(texts, headings, strict=True))
+        if text and not heading.field and text not in chosen and text not in said
+    ]
+    if missing:
+        lacking = _columns_missing(missing, [texts[k] for k in unknown])
+        wrongs += [(None, problem) for problem in lacking]
+    if wrongs:
+        problems = [
             Problem(problem.field, problem.message, sheet.place(number, column))
             for column, problem in wrongs
-        )
+        ]
+        if not missing or not unknown:
+            raise InvalidInput(problems)
+        below = [row[unknown[0]] for _, row in islice(sheet.rows, 3) if unknown[0] < len(row)]
+        examples = ", ".join(filter(None, map(as_written, below)))
+        raise UnknownColumns(problems, [*missing], [texts[k] for k in unknown], examples)
     columns = {heading.field: k for k, heading in enumerate(headings) if heading.field}
     units = {heading.field: heading.unit for heading in headings if heading.field}
     extra = {
@@ -288,7 +420,15 @@ def read_layout(
         if not heading.field
     }
     least = max(k for k, text in enumerate(texts, start=1) if text)
-    return Layout(columns, units, extra, len(texts), least, sheet.place(number, None))
+    return Layout(columns, units, extra, len(texts), least)
+
+
+def _as_chosen(text: str, chosen: Mapping[str, str]) -> str:
+    """The heading of the field that was chosen for one, with its unit."""
+    if not chosen.get(text):
+        return text
+    brackets = _BRACKETS.fullmatch(text)
+    return f"{chosen[text]} ({brackets[2]})" if brackets else chosen[text]
 
 
 def not_used(extra: Sequence[str]) -> str:

@@ -1,13 +1,15 @@
 """What a table leaves open, as questions that a person can answer once for all numbers alike.
 
-A form asks them, and reads the table again with the answers. Without answers nothing is guessed:
-what is in question is a problem of the file.
+A form or a terminal asks them, and the table is read again with the answers. Without answers
+nothing is guessed: what is in question is a problem of the file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import NamedTuple, TypeAlias
 
 from fedaccord.checks import shown
 from fedaccord.numbers import as_text
@@ -60,6 +62,26 @@ class Question(NamedTuple):
     choices: Sequence[Choice]
     otherwise: str = "I correct it in the table below"
     """What somebody does who has no answer."""
+
+
+Asks: TypeAlias = Callable[[Question], str]
+"""Puts a question to a person; returns the answer, empty if the person has none."""
+_asks: ContextVar[Asks | None] = ContextVar("asks", default=None)
+
+
+@contextmanager
+def asking(asks: Asks) -> Iterator[None]:
+    """Put the questions about files that are read meanwhile to a person."""
+    token = _asks.set(asks)
+    try:
+        yield
+    finally:
+        _asks.reset(token)
+
+
+def asks_now() -> Asks | None:
+    """How to ask; None if nobody is there."""
+    return _asks.get()
 
 
 def key_of(text: str) -> str:
@@ -129,6 +151,18 @@ def unknown_question(keys: Sequence[str]) -> Question:
         -1,
         (Choice(YES, "yes"),),
         "I correct the file and upload it again",
+    )
+
+
+def column_question(text: str, examples: str, fields: Sequence[str]) -> Question:
+    """What a column is whose heading means nothing to us."""
+    begins = f", which begins with {examples}" if examples else ""
+    return Question(
+        "column",
+        f"I don't know the column {shown(text)}{begins}. What is it?",
+        fields[0],
+        -1,
+        tuple(Choice(field, field) for field in fields),
     )
 
 

@@ -104,8 +104,9 @@ def _too_large(size: int, limit: int) -> str:
 
 TOML_LIMIT = 10 * MEGABYTE
 TABLE_LIMIT = 64 * MEGABYTE
-"""For CSV, XLSX and JSON."""
-_TABLES = (".csv", ".tsv", ".xlsx")
+"""For spreadsheets and JSON."""
+_TABLES = (".csv", ".tsv", ".xlsx", ".xls", ".ods")
+"""How the names of tables of clients end."""
 _MOST_PARTS = 20
 """Parts of a dotted key; ours have up to 3."""
 _LONGEST_WORD = 100
@@ -124,10 +125,15 @@ _LONG_WORD = re.compile(rf"(?<![A-Za-z0-9_-])[A-Za-z0-9_-]{{{_LONGEST_WORD + 1}}
 _MANY_PARTS = re.compile(rf"(?:\.[^.=,\[\]{{}}\n]*+){{{_MOST_PARTS}}}")
 
 
+def is_table(path: str | Path) -> bool:
+    """Whether it is a table of clients, by the end of its name."""
+    return Path(path).suffix.lower() in _TABLES
+
+
 def load_toml(path: str | Path) -> dict[str, Any]:
     """The contents of a TOML file."""
     file = Path(path)
-    if file.suffix.lower() in _TABLES and file.is_file():
+    if is_table(file) and file.is_file():
         raise InvalidInput(
             "is a table of clients; give a consortium file (TOML) that has rounds, discount_factor "
             f'and clients = "{in_brief(file.name)}"',

@@ -1,4 +1,4 @@
-"""The rows of a spreadsheet: CSV in the encodings and with the separators in use, or XLSX.
+"""The rows of a spreadsheet: CSV in the encodings and with the separators in use, or a workbook.
 
 Which kind it is follows from the content, not from the file's name.
 """
@@ -16,7 +16,7 @@ from typing import Literal
 from fedaccord.checks import escaped, shown
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.files.cells import Row, Sheet
-from fedaccord.files.workbook import read_workbook
+from fedaccord.files.workbook import is_workbook, read_workbook
 
 SEPARATORS = "\t;,|"
 SEARCHED = 10
@@ -26,9 +26,7 @@ _FOREIGN = re.compile(r'[^\s,;"]*[^\x00-\x7f][^\s,;"]*')
 """A word with a letter that is not ASCII."""
 _FIRST_ROW = 100_000
 """Characters in which the headings are looked for."""
-_ZIP = b"PK\x03\x04"
 _OTHER_KINDS = {
-    b"\xd0\xcf\x11\xe0": "a file of an old Excel",
     b"%PDF": "a PDF",
     b"\x89PNG": "a picture",
     b"\xff\xd8\xff": "a picture",
@@ -45,12 +43,12 @@ _JSON = re.compile(rb'(?:\xef\xbb\xbf)?\s*(?:\{\s*"|\[\s*\{)')
 
 
 def read_sheet(data: bytes | str, is_heading: Callable[[str], bool]) -> Sheet:
-    """The rows in the content of a CSV or XLSX file.
+    """The rows in the content of a CSV, XLSX, XLS or ODS file.
 
     The cells of CSV are separated by the character that makes most headings of a row.
     """
     if isinstance(data, bytes):
-        if data.startswith(_ZIP):
+        if is_workbook(data):
             return read_workbook(data)
         check_kind(data)
     notes: list[str] = []

@@ -28,8 +28,8 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from fedaccord.checks import no_such_client, normalised, shown, unknown
 from fedaccord.errors import InvalidInput, Problem
-from fedaccord.files.consortium import build_consortium
-from fedaccord.files.reading import Mistakes, load_toml
+from fedaccord.files.consortium import build_consortium, load_description
+from fedaccord.files.reading import Mistakes
 from fedaccord.game.changing import STATE_FIELDS, ChangingConsortium, State
 from fedaccord.game.consortium import Consortium
 from fedaccord.numbers import FloatArray, as_text
@@ -87,7 +87,7 @@ def load_changing(path: str | Path) -> ChangingConsortium:
     Raises:
         InvalidInput: with the problems found in the file, each with its place.
     """
-    return build_changing(load_toml(path), Path(path))
+    return build_changing(load_description(path), Path(path))
 
 
 def load_either(path: str | Path, *, exact: bool = False) -> Consortium | ChangingConsortium:
@@ -95,7 +95,7 @@ def load_either(path: str | Path, *, exact: bool = False) -> Consortium | Changi
 
     With `exact` its numbers are taken as stated, without ranges.
     """
-    data = load_toml(path)
+    data = load_description(path)
     if {"states", "transitions"} & data.keys():
         return build_changing(data, Path(path), exact=exact)
     consortium = build_consortium(data, Path(path))

@@ -1,4 +1,4 @@
-"""Tables of clients in CSV, XLSX and JSON files, and the profiles among them."""
+"""Tables of clients in spreadsheets and JSON files, and the profiles among them."""
 
 from __future__ import annotations
 
@@ -58,8 +58,6 @@ class ClientTable:
     """Columns that mean nothing to fedaccord, as text by heading."""
     notes: list[str] = dataclasses.field(default_factory=list)
     """How the table was read, where that is not obvious."""
-    headings: str = ""
-    """Where its headings are."""
     currency: str = ""
     """The currency of its amounts, if it names one."""
     ranges: Mapping[str, Mapping[int, Range]] = dataclasses.field(default_factory=dict)
@@ -81,7 +79,7 @@ def load_table(
     optional: Sequence[str] = (),
     called: str = "",
 ) -> ClientTable:
-    """The table in a CSV or XLSX file; see `read_table`."""
+    """The table in a spreadsheet; see `read_table`."""
     return read_table(read_bytes(path, TABLE_LIMIT), mistakes, required, optional, called)
 
 
@@ -95,17 +93,19 @@ def read_table(
     answers: Answers | None = None,
     counted: str = "",
     leave_out: Callable[[str], bool] = lambda _: False,
+    one_of: Sequence[str] = (),
+    chosen: Mapping[str, str] | None = None,
 ) -> ClientTable:
-    """The table in the content of a CSV or XLSX file, with a column of names and others of numbers.
+    """The table in the content of a spreadsheet, with a column of names and others of numbers.
 
     The columns can be in any order. `called` is the file's name in the places of problems, if
     another file is their source. A file that cannot be read as such a table at all raises at once.
     Amounts must be in the currency `counted`, if there is one. Rows with a name for which
-    `leave_out` holds are no clients.
+    `leave_out` holds are no clients. See `read_layout` for `one_of` and `chosen`.
     """
     known = ["name", *required, *optional]
     sheet = below_titles(sheet_of(data, known), known, SEARCHED)
-    layout = read_layout(sheet, ["name", *required], known, counted)
+    layout = read_layout(sheet, ["name", *required], known, counted, one_of=one_of, chosen=chosen)
     numbers = partial(NumberColumns, answers=answers, counted=counted)
     reader = _Reader(sheet, layout, required, called, mistakes=mistakes, numbers=numbers)
     at = layout.columns["name"]
@@ -152,7 +152,6 @@ class _Reader:
             place=lambda n, field: f"{called} {self._within(n, field)}".lstrip(),
             other=lambda n: f"the client on {sheet.place(self._rows[n], None)}",
             notes=sheet.notes,
-            headings=layout.place,
         )
 
     def _within(self, n: int, field: str) -> str:
@@ -316,7 +315,7 @@ def load_profile(path: str | Path, consortium: Consortium) -> FloatArray:
     """The contributions in a file, in the order of the consortium's clients.
 
     Args:
-        path: CSV or XLSX with the columns name and contribution; or JSON: a list of objects with
+        path: A spreadsheet with the columns name and contribution; or JSON: a list of objects with
             the keys name and contribution, an object {name: contribution}, or the JSON that
             `fedaccord solve` prints.
         consortium: The clients, each of which must have exactly one contribution in the file.

@@ -3,11 +3,12 @@
 import hmac
 import secrets
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from fedaccord.atomic import write_whole
+from fedaccord.atomic import ABSENT, Changed, write_whole
 from fedaccord.audits.commitment import (
     Commitment,
     RoundInputs,
@@ -67,7 +68,8 @@ class AuditedMember:
         path = self.folder / SECRET
         if not path.exists():
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            write_whole(path, secrets.token_bytes(SECRET_SIZE), private=True)
+            with suppress(Changed):  # by another process of this member, whose secret counts
+                write_whole(path, secrets.token_bytes(SECRET_SIZE), private=True, seen=ABSENT)
         found = path.read_bytes()
         if len(found) != SECRET_SIZE:
             raise InvalidInput(f"must have {SECRET_SIZE} bytes, has {len(found)}", str(path))

@@ -26,7 +26,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fedaccord.checks import check_number, no_such_client, normalised, unusable_names
+from fedaccord.checks import (
+    check_number,
+    check_type,
+    no_such_client,
+    normalised,
+    unusable_names,
+)
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.game.law import Law
 from fedaccord.game.ranges import RANGED, Ranges, read_ranges
@@ -43,7 +49,7 @@ from fedaccord.numbers import FloatArray, read_only
 from fedaccord.record import Columns, Record, Tables
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Client(Record):
     """One organisation: what it has and what it wants."""
 
@@ -209,7 +215,7 @@ class Consortium(Record):
     @cached_property
     def satiation(self) -> FloatArray:
         """h_n: the total at which one more sample stops paying; (r_n^2 / 4G)^(1/3) in the paper."""
-        return self.law.stop(self.quality * self.ratio)
+        return self.law.stop(self.counted(self.ratio))
 
     def total_of(self, profile: npt.ArrayLike) -> float:
         """X = sum of q_n x_n: what the law sees of a profile."""
@@ -219,11 +225,17 @@ class Consortium(Record):
         """X of each of many profiles, one per row."""
         return np.asarray((profiles * self.quality).sum(axis=-1))
 
+    def counted(self, numbers: FloatArray) -> FloatArray:
+        """Numbers per sample of each client's, times its quality; the same array if all are 1."""
+        return numbers if self.equal_quality else self.quality * numbers
+
     def in_samples(self, amounts: FloatArray) -> FloatArray:
         """The samples behind amounts that count by quality: x_n = amount / q_n.
 
         Whoever gives all it has gives exactly that many, whatever rounding says.
         """
+        if self.equal_quality:
+            return np.minimum(amounts, self.samples)
         everything = amounts >= self.samples * self.quality
         return np.where(everything, self.samples, np.minimum(amounts / self.quality, self.samples))
 
@@ -411,10 +423,12 @@ def _law(given: Law | Sequence[Law] | None, rounds: int, clients: int) -> Law:
     """The law of the loss: the paper's unless given, and personal if there is one per client."""
     if given is None:
         return Law.paper(rounds)
-    law = given if isinstance(given, Law) else Law.personal(list(given))
-    if law.is_personal and law.value.shape != (len(law.value), clients):
+    if not isinstance(given, Law):
+        check_type("law", given, Law, Sequence)
+        given = Law.personal(given)
+    if given.is_personal and given.value.shape != (len(given.value), clients):
         raise InvalidInput(f"must be one law, or one for each of {clients} clients", field="law")
-    return law
+    return given
 
 
 def _columns(given: dict[str, npt.ArrayLike]) -> dict[str, FloatArray]:

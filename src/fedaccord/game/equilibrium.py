@@ -100,7 +100,7 @@ class Equilibrium(Record):
 def solve_equilibrium(consortium: Consortium) -> Equilibrium:
     """The Nash equilibrium of one slot, in O(N log N), for any data sizes."""
     check_type("consortium", consortium, Consortium)
-    worth = consortium.samples * consortium.quality
+    worth = consortium.counted(consortium.samples)
     filling = fill(consortium.satiation[np.newaxis], worth[np.newaxis])
     total, share = float(filling.total.item()), float(filling.share.item())
     critical = np.flatnonzero(filling.at_margin[0])

@@ -47,8 +47,9 @@ def fill(satiation: FloatArray, samples: FloatArray) -> Filling:
     at_margin = (satiation >= total * (1.0 - TIE)) ^ above
     profile = samples * above
     share = np.zeros(total.shape)
-    row, column = np.nonzero(at_margin)
-    if row.size:
+    tied_at = np.flatnonzero(at_margin)
+    if tied_at.size:
+        row, column = np.unravel_index(tied_at, at_margin.shape)
         tied = samples[row, column]
         capacity = np.bincount(row, tied, len(total))[:, np.newaxis]
         left = total - profile.sum(axis=-1, keepdims=True)
@@ -87,7 +88,7 @@ def _total_of_many(satiation: FloatArray, samples: FloatArray) -> FloatArray:
     leeway = _SAMPLE // 50
     high = points[guess - leeway] if guess >= leeway else np.inf
     low = points[guess + leeway] if guess + leeway < points.size else 0.0
-    base = float(samples @ (satiation > high))
+    base = float(samples @ (satiation > high).astype(np.float64))
     near = np.flatnonzero((satiation > low) & (satiation <= high))
     if base > high or base + float(samples[near].sum()) <= low:  # the sample was misleading
         near, base = np.arange(satiation.size), 0.0

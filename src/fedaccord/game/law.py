@@ -24,12 +24,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from fedaccord.checks import check_type, refuse_subclass
 from fedaccord.errors import InvalidInput
 from fedaccord.game.term import Term, term_of
 from fedaccord.numbers import FloatArray, as_text
@@ -42,6 +43,8 @@ Kind = Literal["paper", "power", "mixture", "measured", "personal"]
 
 ARRAYS = ("value", "unit", "shift", "exponent")
 """The numbers of the terms."""
+_INSTEAD = "make a Law by Law.power, Law.through or Law.mixture, or by fit_law from measurements"
+"""Of a subclass."""
 _MOST_STEPS = 100
 """Far more than Newton's method takes for a satiation point."""
 _SETTLED = 4e-15
@@ -67,6 +70,11 @@ class Law(Record):
     """What is lost, and the unit of valuations: "error", "loss", "1 - AUC", "1 - concordance"."""
     evidence: Evidence | None = None
     """What a measured law was fitted to, and the laws that resampling gives."""
+
+    def __new__(cls, *_: object, **__: object) -> Self:
+        """Refuse subclasses: the solvers compute with a law's terms, whatever its `loss` is."""
+        refuse_subclass("law", cls, Law, instead=_INSTEAD)
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         """Check that it is a law of this class."""
@@ -115,7 +123,18 @@ class Law(Record):
     @classmethod
     def paper(cls, rounds: npt.ArrayLike) -> Law:
         """1/sqrt(X G) + 1/G (eq. 3); `rounds` may be an array, one entry per row."""
-        turns = np.asarray(rounds, dtype=np.float64)
+        if isinstance(rounds, int):
+            return cls._paper(rounds)
+        return cls._paper_of(np.asarray(rounds, dtype=np.float64))
+
+    @classmethod
+    @lru_cache(maxsize=64)
+    def _paper(cls, rounds: int) -> Law:
+        """The law of one consortium, which is checked and split once."""
+        return cls._paper_of(np.asarray(rounds, dtype=np.float64))
+
+    @classmethod
+    def _paper_of(cls, turns: FloatArray) -> Law:
         one = np.ones((1,) * (turns.ndim + 1))
         value = (1.0 / np.sqrt(turns))[np.newaxis]
         return cls(value, one, 0.0 * one, 0.5 * one, 1.0 / turns, kind="paper", measure="loss")
@@ -197,6 +216,8 @@ class Law(Record):
         """One law for each client, as one law whose terms are arrays."""
         if not laws:
             raise InvalidInput("needs a law for each client", field="law")
+        for law in laws:
+            check_type("law", law, Law)
         most = max(len(law.value) for law in laws)
 
         def padded(name: str, filler: float) -> FloatArray:
@@ -334,6 +355,10 @@ class Law(Record):
         A law with one term is its value times a law whose value is 1, and clients see no other
         difference between the laws of rows with different rounds.
         """
+        return self._split
+
+    @cached_property
+    def _split(self) -> tuple[FloatArray, Law]:
         if len(self.value) > 1:
             return np.ones(()), self
 

@@ -25,13 +25,14 @@ import numpy.typing as npt
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.game.rules import broken_rules
 from fedaccord.numbers import SUMS_DIFFER, BoolArray, FloatArray, as_text
+from fedaccord.record import Value
 
 RANGED = ("valuation", "cost_per_sample", "samples", "discount_factor")
 """The numbers of a client that may be ranges."""
 
 
 @dataclass(frozen=True, eq=False)
-class Ranges:
+class Ranges(Value):
     """The lowest (row 0) and the highest (row 1) that each number of each client may be."""
 
     valuation: FloatArray

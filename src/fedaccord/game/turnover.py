@@ -24,10 +24,11 @@ import numpy.typing as npt
 from fedaccord.checks import wrong_number
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.numbers import BoolArray, FloatArray, as_text, read_only
+from fedaccord.record import Value
 
 
 @dataclass(frozen=True, eq=False)
-class Turnover:
+class Turnover(Value):
     """What was taken into account in a consortium's discount factors."""
 
     leaves: FloatArray

@@ -1,5 +1,7 @@
 """The tables of a ledger, and their versions, which Alembic manages."""
 
+import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,11 +75,68 @@ def upgrade(connection: Connection, name: str) -> None:
 
 
 def check_ours(connection: Connection, name: str) -> None:
-    """Refuse a database that belongs to another program."""
+    """Refuse a database that belongs to another program, or runs something when it is read."""
     tables = set(inspect(connection).get_table_names())
     connection.rollback()
     if VERSION_TABLE not in tables and tables:
         raise FedaccordError(f"{name}: is not a ledger but a database of another program")
+    if connection.dialect.name == "sqlite":
+        schema = connection.exec_driver_sql(SCHEMA).all()
+        connection.rollback()
+        if (flaw := flaw_in_schema(schema)) is not None:
+            raise FedaccordError(f"{name}: {flaw}")
+
+
+SCHEMA = "SELECT type, name, sql FROM sqlite_master"
+"""All that a SQLite file defines; to read it runs nothing that is defined there."""
+_TABLES = (*METADATA.tables, VERSION_TABLE)
+_INDEXES = tuple(str(one.name) for one in ENTRIES.indexes)
+_WORDS = {
+    *("CREATE", "TABLE", "INDEX", "ON", "NOT", "NULL", "DEFAULT", "CONSTRAINT", "PRIMARY", "KEY"),
+    *("INTEGER", "VARCHAR", "TEXT", "BLOB"),
+    *(word.upper() for word in (*_TABLES, *_INDEXES, "version_num", f"{VERSION_TABLE}_pkc")),
+    *(column.name.upper() for table in METADATA.tables.values() for column in table.columns),
+}
+"""All words of our tables and indexes: with these nothing can be defined that computes."""
+_PARTS = re.compile(r"[A-Za-z_]\w*|'\d+'|\d+|.", re.ASCII)
+_PUNCTUATION = re.compile(r"[(), \"]|'?\d+'?", re.ASCII)
+_TRIGGERS = {
+    f"entries_no_{action}": f"CREATE TRIGGER entries_no_{action} BEFORE {action.upper()} "
+    "ON entries BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END"
+    for action in ("update", "delete")
+}
+_NOT_HERE = {
+    "VIEW": "a view",
+    "TRIGGER": "a trigger of its own",
+    "GENERATED": "a generated column",
+    "AS": "a generated column",
+    "VIRTUAL": "a virtual table",
+    "CHECK": "a check of its own",
+}
+
+
+def flaw_in_schema(schema: Iterable[tuple[str, str, str | None]]) -> str | None:
+    """What a SQLite file defines that no ledger of ours does, given the rows of `SCHEMA`.
+
+    A database may compute whatever it likes while it is read: in a generated column, a view, a
+    virtual table, a trigger, a check, or an index of an expression. A single step of such a
+    computation may take hours, which nothing in SQLite interrupts.
+
+    >>> flaw_in_schema([("table", "entries", "CREATE TABLE entries (number INTEGER, text AS (1))")])
+    'has a generated column, which no ledger has'
+    """
+    for kind, name, sql in schema:
+        if sql is None:  # the index of a primary key
+            continue
+        text = " ".join(str(sql).split())
+        if kind == "trigger" and text == _TRIGGERS.get(name):
+            continue
+        odd = {one.upper() for one in _PARTS.findall(text)} - _WORDS
+        odd = {one for one in odd if one.isidentifier() or _PUNCTUATION.fullmatch(one) is None}
+        if odd or name not in (*_TABLES, *_INDEXES):
+            what = next((said for word, said in _NOT_HERE.items() if word in odd), None)
+            return f"has {what or 'something in its schema'}, which no ledger has"
+    return None
 
 
 def check_revision(connection: Connection, name: str) -> None:

@@ -13,13 +13,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from fedaccord.checks import check_type
 from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.equilibrium import Equilibrium, solve_equilibrium
 from fedaccord.game.social_optimum import price_of_anarchy, solve_social_optimum
 from fedaccord.mechanisms.mechanism import ROUNDING, Mechanism, Outcome
 from fedaccord.mechanisms.misreport.compared import largest_gain_by_lying
-from fedaccord.mechanisms.simple import ASKS_NOTHING, find_mechanism, mechanism_names
+from fedaccord.mechanisms.simple import ASKS_NOTHING, as_mechanism, mechanism_names
 from fedaccord.mechanisms.verdict import Verdict, judge
 from fedaccord.record import Columns, Record, Tables, columns_of
 
@@ -148,10 +149,10 @@ def compare(
     """
     if isinstance(mechanisms, str):
         mechanisms = [mechanisms]
-    chosen = [
-        find_mechanism(mechanism) if isinstance(mechanism, str) else mechanism
-        for mechanism in (mechanism_names() if mechanisms is None else mechanisms)
-    ]
+    if mechanisms is None:
+        mechanisms = mechanism_names()
+    check_type("mechanisms", mechanisms, Iterable)
+    chosen = [as_mechanism(mechanism) for mechanism in mechanisms]
     names = [mechanism.name for mechanism in chosen]
     if not names:
         raise InvalidInput("there must be at least one", field="mechanisms")

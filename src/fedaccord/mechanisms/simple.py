@@ -12,7 +12,7 @@ from typing import Any, cast, get_args
 from fedaccord.agreement.agreement import SolvedKind
 from fedaccord.agreement.punishment import Punishment, Reversion, Suspension
 from fedaccord.agreement.solve import solve_agreement
-from fedaccord.checks import check_choice, unknown
+from fedaccord.checks import check_choice, shown, unknown
 from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.equilibrium import solve_equilibrium
@@ -209,6 +209,20 @@ def find_mechanism(name: str) -> Mechanism:
     if entry is None or found is None:
         raise InvalidInput(f"there is no mechanism called {name!r}: {unknown(name, entries)}")
     return _checked(entry, found)
+
+
+def as_mechanism(given: Mechanism | str) -> Mechanism:
+    """A mechanism unchanged; one by its name otherwise."""
+    if isinstance(given, str):
+        return find_mechanism(given)
+    named = isinstance(getattr(given, "name", None), str) and not isinstance(given, type)
+    if not named or not callable(getattr(given, "outcome", None)):
+        raise InvalidInput(
+            "must be names, or objects with a name and a method outcome(consortium), "
+            f"got {shown(given)}",
+            field="mechanisms",
+        )
+    return given
 
 
 def _checked(entry: str, found: object) -> Mechanism:

@@ -26,10 +26,11 @@ from fedaccord.agreement.weight import effective_discount_factor
 from fedaccord.mechanisms.mechanism import ROUNDING, Outcome
 from fedaccord.mechanisms.tiers import best_level
 from fedaccord.numbers import BoolArray
+from fedaccord.record import Value
 
 
 @dataclass(frozen=True, eq=False)
-class Verdict:
+class Verdict(Value):
     """Who keeps to an outcome, and who would not if there were only one slot."""
 
     keeps: BoolArray

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedaccord.numbers import BoolArray, FloatArray
+from fedaccord.record import Value
 from fedaccord.training.estimates import CONFIDENCE
 
 _MOST_FREEDOM = 1e6
@@ -28,7 +29,7 @@ _MOST_FREEDOM = 1e6
 
 
 @dataclass(frozen=True, eq=False)
-class Estimates:
+class Estimates(Value):
     """Means in an array of any shape, each with a variance from every source of noise."""
 
     mean: FloatArray

@@ -27,6 +27,7 @@ from fedaccord.data.partition import Indices
 from fedaccord.errors import InvalidInput
 from fedaccord.membership.estimates import Estimates, noise_of_mean
 from fedaccord.numbers import BoolArray, FloatArray
+from fedaccord.record import Value
 
 COMMON = 0
 """The place of the common test among the tests; client n's own test is at n + 1."""
@@ -43,7 +44,7 @@ def all_groups(clients: int) -> BoolArray:
 
 
 @dataclass(frozen=True, eq=False)
-class GroupScores:
+class GroupScores(Value):
     """Errors of groups, by group, seed and test example."""
 
     members: BoolArray

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedaccord.checks import check_installed, check_whole
+from fedaccord.checks import check_installed, check_type, check_whole
 from fedaccord.data.dataset import Dataset, Labels
 from fedaccord.data.own import OwnPartition, read_data
 from fedaccord.data.partition import Indices, Partition, skew_of
@@ -58,6 +58,8 @@ def holders_course(
     check_installed("training", "torch", "sklearn")
     if dataset is not None and data is not None:
         raise InvalidInput("cannot be combined with data, which is another one", field="dataset")
+    if consortium is not None:
+        check_type("consortium", consortium, Consortium)
     source = _source(consortium, dataset, data, progress)
     if clients is not None and (consortium is not None or isinstance(source, OwnPartition)):
         raise InvalidInput("the data, or the file, says who the clients are", field="clients")

@@ -43,7 +43,7 @@ _LIKELY = 1.0
 Verdict = Literal["gains", "loses", "unclear"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Prospect(Record):
     """What a client can expect: the measure on its own test, and what a group changes about it."""
 

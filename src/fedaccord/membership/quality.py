@@ -30,7 +30,7 @@ from fedaccord.membership.group_scores import COMMON, GroupScores
 from fedaccord.membership.measuring import Run, Told, judge_runs
 from fedaccord.membership.shapley import leave_one_out_weights
 from fedaccord.numbers import FloatArray
-from fedaccord.record import Record
+from fedaccord.record import Record, Value
 from fedaccord.training.estimates import CONFIDENCE
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ WIDEST = 1.0
 """Of the weight itself: an interval that is wider says too little to be used."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class QualityWeight(Record):
     """What one of a client's samples is worth, in samples of the average member."""
 
@@ -77,7 +77,7 @@ class QualityWeight(Record):
 
 
 @dataclass(frozen=True, eq=False)
-class Change:
+class Change(Value):
     """What a client's data does to the loss, with it less without it, at both bases."""
 
     by_seed: FloatArray

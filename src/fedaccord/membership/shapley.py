@@ -33,6 +33,7 @@ from fedaccord.membership.estimates import Estimates, noise_of_mean
 from fedaccord.membership.group_scores import GroupScores, all_groups
 from fedaccord.membership.measuring import Cache
 from fedaccord.numbers import BoolArray, FloatArray
+from fedaccord.record import Value
 
 Permutations = npt.NDArray[np.int64]
 """Permutations of the clients, one per row."""
@@ -77,7 +78,7 @@ def draw_cycle(clients: int, rng: np.random.Generator) -> Permutations:
 
 
 @dataclass(frozen=True, eq=False)
-class Worth:
+class Worth(Value):
     """How Shapley values follow from the values of groups: of all, or along permutations."""
 
     weights: FloatArray

@@ -32,6 +32,7 @@ from fedaccord.errors import InvalidInput
 from fedaccord.membership.estimates import Estimates
 from fedaccord.membership.group_scores import COMMON, GroupScores, all_groups
 from fedaccord.numbers import BoolArray, FloatArray
+from fedaccord.record import Value
 from fedaccord.training.estimates import CONFIDENCE
 
 MOST_CLIENTS = 10
@@ -43,7 +44,7 @@ Groups = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Payoffs:
+class Payoffs(Value):
     """What each group is worth to each of its members, and the noise of that."""
 
     mean: FloatArray
@@ -146,7 +147,7 @@ def _squares(values: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Stability:
+class Stability(Value):
     """What every group is worth to its members, and whether it holds together."""
 
     payoffs: Payoffs

@@ -22,7 +22,7 @@ from fedaccord.membership.group_scores import GroupScores
 from fedaccord.membership.holding_out import held_out
 from fedaccord.membership.measuring import measure_groups
 from fedaccord.numbers import BoolArray, FloatArray, count
-from fedaccord.record import Record
+from fedaccord.record import Record, Value
 from fedaccord.training.course import Course
 from fedaccord.training.optimisers import FEDAVG, FedAdam, FedAvg, ServerOptimiser
 from fedaccord.training.rules import LocalRule
@@ -67,7 +67,7 @@ class Way:
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class Setting(Value):
     """What is trained, whatever the way: everyone's examples, the task and the rounds of a slot."""
 
     partition: OwnPartition
@@ -94,7 +94,7 @@ class Setting:
         return replace(self, partition=held_out(self.partition, number, FOLDS))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TriedWay(Record):
     """A way, and its loss on examples that were held out from training.
 

@@ -37,7 +37,11 @@ ALIKE = {
     "rank": {"clients": "number of clients"},
     "stay": {"step": "share of the clock", "total": "total", "inside": "samples still in"},
     "offer": _OFFERED
-    | {"equilibrium_total": "total at the equilibrium", "clients": "number of clients"},
+    | {
+        "equilibrium_total": "total at the equilibrium",
+        "salt": "salt of that total",
+        "clients": "number of clients",
+    },
     "posted": _OFFERED,
     "answer": {},
     "contribution": {"basis": "basis", "model": "model", "clients": "number of clients"},

@@ -43,6 +43,7 @@ from fedaccord.protocol.server_step import (
 from fedaccord.protocol.state import State
 from fedaccord.protocol.terms import Terms
 from fedaccord.protocol.verification import look_over_end
+from fedaccord.signing.canonical import canonical
 from fedaccord.signing.keys import Key
 from fedaccord.training.optimisers import Moments
 
@@ -317,7 +318,7 @@ class Coordinator:
             for fact in new:
                 self.state.apply(fact)
             written += new
-            new = due(self.state) if self.state.terms else []
+            new = [self._salted(fact) for fact in due(self.state)] if self.state.terms else []
         slot = self.state.current.number if self.state.slot is not None else 0
         if any(isinstance(fact, facts.Decision) and _goes_back(fact) for fact in written):
             after = Stepped(self._stored_model(self.ledger.checkpoints(), self.model), {})
@@ -335,6 +336,18 @@ class Coordinator:
         if after is not None:
             self.model, self._moments = after
         self._heard(written)
+
+    def _salted(self, fact: facts.TypedFact) -> facts.TypedFact:
+        """An attempt at an agreement whose digest confirms no guess of what is computed in it.
+
+        The salt follows from the server's key, so that a run that is repeated writes the same.
+        """
+        if not isinstance(fact, facts.Agreement) or fact.equilibrium_total is None:
+            return fact
+        if (signer := self._signer) is None:
+            return fact
+        about = canonical(["salt", signer.roster.terms, fact.slot, fact.turn, *self.ledger.head])
+        return fact.model_copy(update={"salt": signer.key.secret(about)})
 
     def _seal(self) -> Callable[[Head], Fact] | None:
         """Signs the ledger up to an entry, if the server signs."""

@@ -213,6 +213,12 @@ class Agreement(TypedFact):
     total: Total | None
     equilibrium_total: Amount | None = None
     """None: nobody knows it without reports."""
+    salt: Digest | None = None
+    """A secret of the server's and the members', if the terms have keys.
+
+    Observers see the digest of this entry, and may not read the total in it. With no salt they
+    could try totals until the digest fits.
+    """
     punishment: PunishmentName
     punishment_slots: Count | None
 

@@ -233,6 +233,8 @@ class AskedOffer(Placed, Offered):
 
     stage: ClassVar[Stage] = "offer"
     equilibrium_total: ManySamples
+    salt: Digest | None = None
+    """As in the ledger: without it nobody can test guesses of that total by what is signed."""
 
 
 class AskedPosted(Offered):

@@ -137,6 +137,7 @@ def offers_told(slot: Slot, terms: Terms) -> Contents:
             agreement=terms.agreement,
             total=total,
             equilibrium_total=alone,
+            salt=slot.salt,
             punishment=terms.punishment,
             punishment_slots=terms.punishment_slots,
             tolerance=terms.tolerance,

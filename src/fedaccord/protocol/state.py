@@ -47,6 +47,8 @@ class Slot:
     attempts: int = 0
     """How many attempts at an agreement there were."""
     agreement_exists: bool = False
+    salt: str | None = None
+    """Of the total at the equilibrium in the latest attempt."""
     offers: dict[str, int] = field(default_factory=dict)
     """What each client is offered in the latest attempt."""
     answered: set[str] = field(default_factory=set)
@@ -271,6 +273,7 @@ def _absence(state: State, fact: facts.Absence) -> None:
 def _agreement(state: State, fact: facts.Agreement) -> None:
     state.current.attempts = fact.turn
     state.current.agreement_exists = fact.exists
+    state.current.salt = fact.salt
     state.current.offers.clear()
     state.current.answered.clear()
 

@@ -10,7 +10,6 @@ from typing import Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from fedaccord.atomic import write_whole
 from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.ledger.chain import Head
 from fedaccord.protocol.signatures import SignaturesSoFar
@@ -34,9 +33,9 @@ class Trusted:
 _ADAPTER = TypeAdapter(Trusted)
 
 
-def save_trusted(path: Path, trusted: Trusted) -> None:
-    """Write it to a file of its owner's."""
-    write_whole(path, _ADAPTER.dump_json(trusted), private=True)
+def trusted_text(trusted: Trusted) -> bytes:
+    """As its owner keeps it in a private file."""
+    return _ADAPTER.dump_json(trusted)
 
 
 def load_trusted(path: Path) -> Trusted:

@@ -226,6 +226,8 @@ class Verifier:
         for key in _PUBLIC:
             if not same(getattr(claimed, key), getattr(wanted, key)):
                 return f"has another {key} than follows from the entries before it"
+        if (claimed.salt is None) != (self.state.roster is None):
+            return "has no salt for the total at the equilibrium, or a salt without keys"
         exists = claimed.exists
         if (claimed.reason is None, claimed.total is not None) != (exists, exists):
             return "has both a total and a reason, or neither"

@@ -187,7 +187,7 @@ def play_changing(
     check_whole("slots", slots)
     check_whole("seed", seed, 0)
     changing = agreement.changing
-    chosen = by_client(changing.everyone, strategies or {}, slots)
+    chosen = by_client(changing.everyone, {} if strategies is None else strategies, slots)
     for name, strategy in zip(changing.names, chosen, strict=True):
         if getattr(strategy, "punishes_for", None) is not None:
             raise InvalidInput(

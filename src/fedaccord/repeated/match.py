@@ -257,7 +257,8 @@ def play(
     if isinstance(agreement, Consortium):
         agreement = solve_agreement(agreement)
     check_type("agreement", agreement, Agreement, Consortium)
-    chosen = by_client(agreement.consortium, strategies or {}, slots)
+    given = {} if strategies is None else strategies
+    chosen = by_client(agreement.consortium, given, slots)
     simulator = Simulator(agreement, chosen, tolerance)
     recorder = Recorder(simulator.aftermath, slots, history)
     audited = not agreement.monitoring.is_certain and agreement.exists
@@ -299,6 +300,7 @@ def by_client(
     consortium: Consortium, given: Mapping[str, AnyStrategy], slots: int
 ) -> tuple[Strategy, ...]:
     """A strategy for each client, every one checked."""
+    check_type("strategies", given, Mapping)
     strategies: list[Strategy] = [KeepAndPunish()] * consortium.size
     for name, strategy in given.items():
         n = consortium.index(name)

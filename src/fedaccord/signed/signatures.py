@@ -1,4 +1,4 @@
-"""Adding signatures to an agreement file, and collecting those of several copies."""
+"""Adding signatures to an agreement file, and merging those of several copies."""
 
 from collections.abc import Iterable
 
@@ -28,8 +28,11 @@ def has_signed(file: AgreementFile, party: Party) -> bool:
     return signature is not None and file.statement_of(party).is_signed(party.key, signature)
 
 
-def collect_signatures(file: AgreementFile, copies: Iterable[AgreementFile]) -> AgreementFile:
-    """The same file with the valid signatures of all copies of it."""
+def merge_signatures(file: AgreementFile, copies: Iterable[AgreementFile]) -> AgreementFile:
+    """The same file with the valid signatures of all copies of it.
+
+    A valid signature stays: another one of the same party, which is possible, proves no more.
+    """
     for copy in copies:
         if copy.digest != file.digest or copy.parts.terms != file.parts.terms:
             raise InvalidInput(f"is another agreement, with the digest {copy.digest}")
@@ -39,7 +42,8 @@ def collect_signatures(file: AgreementFile, copies: Iterable[AgreementFile]) -> 
                 continue
             if not has_signed(copy, party):
                 raise InvalidInput(f"the signature of {party.name} is not its own")
-            file = _with(file, party, signature)
+            if not has_signed(file, party):
+                file = _with(file, party, signature)
     return file
 
 

@@ -16,7 +16,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from fedaccord.atomic import WholeFile, write_together
+from fedaccord.atomic import ABSENT, write_whole
 from fedaccord.errors import FedaccordError, InvalidInput
 
 KIND = "ed25519:"
@@ -40,6 +40,10 @@ class Key:
     def sign(self, content: bytes) -> str:
         """The signature of some bytes, in hexadecimal digits."""
         return self._key.sign(content).hex()
+
+    def secret(self, about: str) -> str:
+        """64 hexadecimal digits that only the owner can work out: for one text always the same."""
+        return hashlib.sha256(self._key.sign(f"fedaccord secret 1\n{about}".encode())).hexdigest()
 
     def pem(self) -> bytes:
         """The key as a file has it (PKCS #8, which OpenSSL reads)."""
@@ -69,7 +73,7 @@ def write_key(path: Path, key: Key) -> None:
     if path.exists() or path.is_symlink():
         raise FedaccordError(f"{path}: exists already; keys are not overwritten")
     try:
-        write_together([WholeFile(path, [key.pem()], private=True)])
+        write_whole(path, key.pem(), private=True, seen=ABSENT)
     except OSError as error:
         raise FedaccordError(f"{path}: cannot be written: {error.strerror or error}") from None
 

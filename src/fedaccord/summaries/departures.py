@@ -31,16 +31,40 @@ def departure_sentences(found: Departures) -> list[str]:
 
 
 def _missed(found: Departures) -> list[str]:
-    """Whose departure costs the others most, and least."""
+    """Whose departure costs the others most, and least; or saves them something."""
     currency, costs = found.consortium.currency, found.cost_to_others
-    most, least = amounts([costs.max(), costs.min()], currency)
+    ends = costs.max(), costs.min()
+    most, least = (
+        (float(np.sign(cost)) if _is_something(text) else 0.0, money(text, currency))
+        for cost, text in zip(ends, amounts(np.abs(ends), currency), strict=True)
+    )
     if most == least:
-        return [f"Any departure costs the others {money(most, currency)} a slot together."]
-    return [
-        f"The others would miss {found.most_missed} most: its departure costs them "
-        f"{money(most, currency)} a slot together, after a new agreement. They would miss "
-        f"{found.least_missed} least: {money(least, currency)}."
-    ]
+        return [f"Any departure {_effect(*most)}{' a slot together' if most[0] else ''}."]
+    if most[0] <= 0:
+        return [
+            "The others would miss nobody: after a new agreement the departure of "
+            f"{found.least_missed} {_effect(*least)} a slot together, and that of "
+            f"{found.most_missed} {_effect(*most)}."
+        ]
+    said = (
+        f"The others would miss {found.most_missed} most: its departure costs them {most[1]} a "
+        "slot together, after a new agreement. They would "
+    )
+    if least[0] > 0:
+        return [f"{said}miss {found.least_missed} least: {least[1]}."]
+    return [f"{said}not miss {found.least_missed}: its departure {_effect(*least, 'them')}."]
+
+
+def _is_something(amount: str) -> bool:
+    """Whether an amount is written as more than 0."""
+    return bool(amount.strip("0.,"))
+
+
+def _effect(sign: float, amount: str, others: str = "the others") -> str:
+    """What a departure does to the others: it costs them an amount, or saves them one."""
+    if sign == 0:
+        return f"costs {others} nothing"
+    return f"{'costs' if sign > 0 else 'saves'} {others} {amount}"
 
 
 def _what_holds(kept: int, size: int) -> str:
@@ -71,7 +95,8 @@ def _indispensable(found: Departures) -> list[str]:
     gone = found.indispensable
     if not gone:
         return ["Nobody is indispensable: without any one of them the others find an agreement."]
-    return [f"Without {listed(gone)} the others find no agreement that is better than none."]
+    each = "" if len(gone) == 1 else "any one of "
+    return [f"Without {each}{listed(gone)} the others find no agreement that is better than none."]
 
 
 def _better_alone(found: Departures) -> list[str]:

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from fedaccord.agreement.agreement import Agreement
 from fedaccord.agreement.certificate import Certificate
+from fedaccord.agreement.departures import Departures
 from fedaccord.agreement.punishment import Suspension
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.money import amounts, prices
 from fedaccord.numbers import FloatArray, patience, write
-from fedaccord.summaries.words import Noun
+from fedaccord.summaries.words import Noun, listed, names_of
 from fedaccord.summaries.worth import measure_name
 
 
@@ -71,8 +73,13 @@ def point_heading(consortium: Consortium) -> str:
     return f"0.01 of {measure_name(consortium.law.measure)}"
 
 
-def breaking_sentences(certificate: Certificate, noun: Noun = "client") -> list[str]:
-    """What the agreement cannot protect itself against: each has to be seen to by other means."""
+def breaking_sentences(
+    certificate: Certificate, noun: Noun = "client", departures: Departures | None = None
+) -> list[str]:
+    """What the agreement cannot protect itself against: each has to be seen to by other means.
+
+    Where it is known what each one's `departures` lead to, that is said.
+    """
     agreement, punishment = certificate.agreement, certificate.agreement.punishment
     lies = (
         f"Untrue statements: a {noun} that states a lower valuation or a higher cost than it has "
@@ -98,12 +105,26 @@ def breaking_sentences(certificate: Certificate, noun: Noun = "client") -> list[
         unseen,
         "Another model, other rounds or other data than the law of the loss stands for: compare "
         "what each slot brings with what was predicted, and calculate again if the two differ.",
-        f"A {noun} that joins or leaves, or whose numbers change: the amounts are then no longer "
-        "right for anybody.",
+        *_changes(agreement, noun, departures),
     ]
     if isinstance(punishment, Suspension):
         said.append(
             f"A model that does not age: a suspended {noun} can go on using the last one. The "
             "threat works only as far as an old model loses its value."
         )
+    return said
+
+
+def _changes(agreement: Agreement, noun: Noun, departures: Departures | None) -> list[str]:
+    """Members and numbers that the agreement was not made for, and departures that break it."""
+    moves = "joins or leaves" if departures is None else "joins"
+    change = "change" if agreement.ranges is None else "are no longer within the ranges"
+    said = [
+        f"A {noun} that {moves}, or whose numbers {change}: nothing was proved for that, so "
+        "calculate again whether the amounts still hold."
+    ]
+    if departures is not None and not departures.holds_kept.all():
+        who = names_of(agreement, ~departures.holds_kept)
+        each = "any one of these leaves" if len(who) > 1 else "this one leaves"
+        said.append(f"If {each}, the others' amounts no longer hold: {listed(who, most=20)}.")
     return said

@@ -162,7 +162,8 @@ class _Own:
         ]
         low, high = self.worth.saving.low, self.worth.saving.high
         if low is not None and high is not None:
-            ends = self.money(float(low[n]), float(high[n]))
+            sign = 1.0 if self.saving >= 0 else -1.0  # of what the first sentence says
+            ends = self.money(*sorted([sign * float(low[n]), sign * float(high[n])]))
             said.append(
                 f"By nine in ten of the laws that fit the measurements, the first of these is "
                 f"between {ends[0]} and {ends[1]}."
@@ -200,9 +201,11 @@ class _Own:
         said = []
         if isinstance(agreement.punishment, Reversion):
             back = self.money(abs(self.saving))[0]
+            then = "no longer saves" if self.saving >= 0 else "no longer pays"
+            more = "" if self.saving >= 0 else " more"
             said.append(
                 "If another member slips, everyone goes back to acting selfishly "
-                f"{agreement.punishment.duration}: it then no longer saves {back} in a slot."
+                f"{agreement.punishment.duration}: it then {then} {back}{more} in a slot."
             )
         else:
             said.append(

@@ -264,11 +264,13 @@ def cheaper_sentence(agreement: Agreement, cheapest: Agreement | None) -> str:
         return ""
     less, more = write([cheapest.total, agreement.total])
     currency = agreement.consortium.currency
-    better, here = amounts([float(cheapest.saving.sum()), float(agreement.saving.sum())], currency)
+    saving = float(agreement.saving.sum())
+    better, here = amounts([float(cheapest.saving.sum()), abs(saving)], currency)
+    dearer = f"costs {money(here, currency)} more than none"
     return (
         f"Recommended instead: the agreement of least total cost, on {less} samples instead of "
         f"{more}; it saves {money(better, currency)} in a slot in all, "
-        f"this one {here}."
+        f"this one {here if saving >= 0 else dearer}."
     )
 
 

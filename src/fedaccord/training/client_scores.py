@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fedaccord.training.records import TrainingRun
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ClientScore(Record):
     """A client's model at the end, on its own test."""
 

@@ -93,6 +93,15 @@ def read_code(name: str, places: Sequence[Path] = ()) -> Code:
     return code
 
 
+def is_here(name: str, places: Sequence[Path]) -> bool:
+    """Whether there is anything by the name of the module, in `places` or on the Python path.
+
+    >>> is_here("fedaccord.training.task:softmax", ()), is_here("model_of_theirs:build", ())
+    (True, False)
+    """
+    return _origin(split_name(name)[0].split(".")[0], places) is not None
+
+
 def _origin(top: str, places: Sequence[Path]) -> Path | None:
     """The file that would be imported, without importing it."""
     spec = PathFinder.find_spec(top, [str(place) for place in places])

@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ProfileScore(Record):
     """How one profile did at the end, over all seeds."""
 
@@ -56,7 +56,7 @@ class ProfileScore(Record):
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class AloneScore(Record):
     """How the model of a client on its own did in a slot, over all seeds, beside the others'."""
 

@@ -44,6 +44,7 @@ from fedaccord.data.partition import Indices, Partition
 from fedaccord.data.scale import examples_for
 from fedaccord.errors import InvalidInput
 from fedaccord.numbers import FloatArray
+from fedaccord.record import Value
 from fedaccord.training.engine import Engine, Server, TrainingFailed, TrainingPlan
 from fedaccord.training.fine_tuning import check_fine_tuning, fine_tune
 from fedaccord.training.optimisers import FEDAVG, FedAvg, Moments, ServerOptimiser
@@ -96,7 +97,7 @@ class RunState:
 
 
 @dataclass(frozen=True, eq=False)
-class Course:
+class Course(Value):
     """What all runs have in common, whatever is contributed."""
 
     model: Model

@@ -36,7 +36,7 @@ CONFIDENCE = 0.95
 """Of all intervals."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Estimate(Record):
     """A mean, plus or minus `half_width` (NaN if nothing is known about it).
 

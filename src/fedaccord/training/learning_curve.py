@@ -22,6 +22,7 @@ from fedaccord.data.partition import Indices
 from fedaccord.errors import InvalidInput
 from fedaccord.game.curve import LEAST_SIZES, Curve
 from fedaccord.numbers import FloatArray
+from fedaccord.record import Value
 from fedaccord.training.course import Course
 from fedaccord.training.engine import TrainingPlan
 from fedaccord.training.fine_tuning import fine_tune
@@ -43,7 +44,7 @@ _ONE_THREAD = 1_024
 
 
 @dataclass(eq=False)
-class CurveState:
+class CurveState(Value):
     """How far a measurement has come: values of all runs that are over."""
 
     values: dict[Measure, FloatArray]
@@ -93,7 +94,7 @@ class CurveStore(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class LearningCurves:
+class LearningCurves(Value):
     """All that was measured."""
 
     sizes: Sequence[int]

@@ -38,6 +38,11 @@ _PAIRS_AT_ONCE = 4_000_000
 """So that memory grows with the examples, not with their pairs."""
 
 
+def _as_far(_: Tensor) -> float:
+    """An error is as large as the measure says."""
+    return 1.0
+
+
 @dataclass(frozen=True)
 class Measure:
     """A name, and the error of each example."""
@@ -46,7 +51,7 @@ class Measure:
     errors: Errors
     survival: bool = False
     """Whether labels are survival times, not classes."""
-    weight: Weight = lambda _: 1.0
+    weight: Weight = _as_far
     """How far apart the errors are of an example that the model is right about and of one that it
     is wrong about. Intervals need to know (`estimates`)."""
 

@@ -24,7 +24,7 @@ class Score:
     """The task's measure: accuracy, or concordance."""
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class AloneRecord(Record):
     """What a client trained on its own in one slot, and how well its model did."""
 
@@ -70,7 +70,7 @@ class AloneRecord(Record):
         return {"rounds": lambda: _by_round(self.rounds)}
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SlotRecord(Record):
     """What was trained in one slot, and how well the model did."""
 

@@ -23,18 +23,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from fedaccord.checks import unknown
+from fedaccord.checks import shown, unknown
 from fedaccord.data.dataset import Dataset, Inputs, Labels
 from fedaccord.data.partition import Indices
 from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.numbers import FloatArray
 from fedaccord.plugins import find, names_in
+from fedaccord.record import Value
 from fedaccord.training.code import check_code, read_code, run_code
 from fedaccord.training.cox import cox_loss
 from fedaccord.training.measures import ACCURACY, CONCORDANCE, Measure
@@ -66,7 +67,7 @@ class Task:
     """The digest of its code (`fedaccord.training.code`), if it was found by `module:function`."""
 
 
-class Model:
+class Model(Value):
     """A task on a dataset. It holds no parameters: they are passed in and out."""
 
     def __init__(self, task: Task, dataset: Dataset) -> None:
@@ -87,6 +88,16 @@ class Model:
         self._measured = copy.deepcopy(self.module).eval()
         self.random = self._draws()
         """Whether it draws random numbers while it trains, as dropout does."""
+
+    def _made_of(self) -> dict[str, Any]:
+        """The module follows from the task and the dataset."""
+        return {"task": self.task, "dataset": self.dataset, "_frozen": self._frozen}
+
+    def __setstate__(self, state: Any) -> None:
+        """Build the module again."""
+        made_of, _ = state
+        Model.__init__(self, made_of["task"], made_of["dataset"])
+        self._frozen = made_of["_frozen"]
 
     def _build(self, seed: int) -> nn.Module:
         """A module whose parameters depend on the seed alone."""
@@ -128,7 +139,8 @@ class Model:
     def freeze(self, parameters: Parameters) -> tuple["Model", Parameters]:
         """The model with the frozen parameters filled in, and the parameters that are trained."""
         trained = trained_parameters(self.module)
-        one = copy.copy(self)
+        one = object.__new__(Model)
+        vars(one).update(vars(self))
         one._frozen = self._frozen | {n: v for n, v in parameters.items() if n not in trained}
         return one, {name: value for name, value in parameters.items() if name in trained}
 
@@ -275,6 +287,11 @@ def find_task(name: str, code: str | None = None, places: Sequence[Path] = ()) -
     on the Python path; `model.py:build` names a file. With the digest of its `code` it is run only
     if it has that digest.
     """
+    if not isinstance(name, str):
+        hint = "; Task(name, function) makes one of a function" if callable(name) else ""
+        raise InvalidInput(
+            f"must be a name or a fedaccord.training.Task, got {shown(name)}{hint}", field="task"
+        )
     if ":" in name:
         return _own_task(name, code, places)
     found = find("tasks", name, TASKS)

@@ -8,7 +8,7 @@ are never touched.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -381,7 +381,7 @@ def _course(
     names = [f"client-{n + 1}" for n in range(len(sizes))]
     return Course(
         model=find_model(task, held),
-        partition=lambda seed: RandomPartition(held, sizes, seed),
+        partition=partial(RandomPartition, held, sizes),
         rounds=slot,
         local=local,
         scale=scale,

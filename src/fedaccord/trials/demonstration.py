@@ -59,14 +59,15 @@ def measure_demo(seeds: int | None = None, progress: Progress | None = None) -> 
 def agree_in_demo(calibration: Calibration) -> Certificate:
     """The agreement that the hospitals come to under the measured law, and its proof.
 
-    It is the fairest one, so that every hospital gains, in whole images, and holds for every law
-    that fits the measurements as well.
+    It is the fair share of what every hospital gains over the equilibrium, in whole images, and
+    holds for every law that fits the measurements as well.
     """
     consortium = demo_consortium().with_law(calibration.law)
     return certify(
         solve_agreement(
             consortium,
-            objective="fairest",
+            objective="fair share",
+            nobody_worse=True,
             margin=_MARGIN,
             whole_samples=True,
             punishment="suspension",

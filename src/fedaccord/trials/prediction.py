@@ -18,7 +18,7 @@ from fedaccord.record import Record
 from fedaccord.trials.profiles import PlayedProfile
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Band(Record):
     """A value, and between which values it is by 90 % of the resampled laws."""
 
@@ -34,7 +34,7 @@ class Band(Record):
         return {"value": self.value, "low": self.low, "high": self.high}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Prediction(Record):
     """What the law says of one profile."""
 

@@ -21,12 +21,13 @@ from fedaccord.agreement.punishment import (
     as_punishment,
 )
 from fedaccord.agreement.solve import solve_agreement
-from fedaccord.checks import check_whole, shown
+from fedaccord.checks import check_type, check_whole, shown
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.game.alone import alone_contribution
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.equilibrium import Equilibrium, solve_equilibrium
 from fedaccord.numbers import FloatArray
+from fedaccord.record import Value
 from fedaccord.repeated.match import Match, play
 from fedaccord.repeated.strategies import AnyStrategy
 from fedaccord.training.records import ALONE, POOLED
@@ -54,7 +55,7 @@ class Baseline:
 
 
 @dataclass(frozen=True, eq=False)
-class PlayedProfile:
+class PlayedProfile(Value):
     """A profile, and what was contributed under it in each slot."""
 
     name: str
@@ -131,6 +132,8 @@ def play_profiles(
     strategies: Strategies | None = None,
 ) -> list[PlayedProfile]:
     """What is contributed under each profile, for equally many slots."""
+    if strategies is not None:
+        check_type("strategies", strategies, Mapping)
     nothing_agreed = (Equilibrium, Baseline)
     if strategies and all(isinstance(each, nothing_agreed) for each in profiles.values()):
         raise InvalidInput("at the equilibrium there is nothing to slip from", field="strategies")

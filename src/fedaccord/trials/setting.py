@@ -7,6 +7,7 @@ client's share of the total stays the same.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -147,11 +148,11 @@ def find_model(task: "str | Task | None", dataset: Dataset) -> "Model":
 
     Unless a task is asked for, it is the usual one for the dataset.
     """
-    from fedaccord.training.task import Model, find_task, usual_task
+    from fedaccord.training.task import Model, Task, find_task, usual_task
 
     if task is None:
         task = usual_task(dataset)
-    model = Model(find_task(task) if isinstance(task, str) else task, dataset)
+    model = Model(task if isinstance(task, Task) else find_task(task), dataset)
     if np.isnan(model.evaluate(model.start(0), dataset.test_inputs, dataset.test_labels)[1]):
         raise InvalidInput(
             f"{model.task.measure.name} cannot be measured: of no two test examples is it known "
@@ -234,10 +235,10 @@ def _drawn(
     ]:
         raise InvalidInput(problems)
     if skew is None:
-        return lambda seed: RandomPartition(dataset, sizes, seed), scale
+        return partial(RandomPartition, dataset, sizes), scale
     check_number("skew", skew, above=0)
     SkewedPartition(dataset, sizes, skew)  # rejects a skew that cannot be drawn with
-    return lambda seed: SkewedPartition(dataset, sizes, skew, seed), scale
+    return partial(SkewedPartition, dataset, sizes, skew), scale
 
 
 def _own(

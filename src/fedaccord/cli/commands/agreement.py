@@ -1,11 +1,14 @@
 """`fedaccord agreement`: an agreement as a file that all members sign, and anyone can verify."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fedaccord.atomic import ABSENT
 from fedaccord.checks import escaped
 from fedaccord.cli.agreement_terms import (
     RuleOptions,
@@ -25,7 +28,7 @@ from fedaccord.cli.options import (
     with_option_groups,
     with_ranges_within,
 )
-from fedaccord.cli.outputs import check_writable, write_file
+from fedaccord.cli.outputs import check_writable, rewrite_file, write_file
 from fedaccord.errors import FedaccordError, InvalidInput
 
 if TYPE_CHECKING:
@@ -171,7 +174,7 @@ def export(
     with working("Proving"):
         made_with = f"fedaccord {__version__}"
         made = draft_agreement(agreed, shown, made_on=date.today().isoformat(), made_with=made_with)
-    write_file(out, made.content)
+    write_file(out, made.content, seen=ABSENT)
     typer.echo(
         f"Wrote {out}, which nobody has signed yet. Send it to all {len(agreed.clients)} members "
         f"and to the server; each signs with: fedaccord agreement sign {out} --key KEYFILE"
@@ -202,7 +205,8 @@ def sign(
 
     The file is verified first, and its proof made again; if anything is wrong with it, it is not
     signed. The command then shows what is to be signed, asks, and adds the signature to FILE.html.
-    Who signs follows from the key. Send the file back afterwards, or on to the next member.
+    Signatures that others add meanwhile stay. Who signs follows from the key. Send the file back
+    afterwards, or on to the next member.
 
     The exit code is 0 if it is signed, and 1 if it is not.
     """
@@ -229,9 +233,27 @@ def sign(
     if not (yes or _confirmed(f"Sign all of this as {party.name}?")):
         typer.echo("Not signed.")
         raise typer.Exit(1)
-    signed = sign_agreement(found, private)
-    write_file(file, signed.content)
+    signed = _add_signatures(file, found, lambda now: sign_agreement(now, private))
     _tell(file, verify_agreement(signed))
+
+
+def _add_signatures(
+    path: Path, shown: "AgreementFile", add: "Callable[[AgreementFile], AgreementFile]"
+) -> "AgreementFile":
+    """Add signatures to the file as it is now, which must be what was shown, others' included."""
+    from fedaccord.signed.file import load_agreement_file, read_agreement_file
+    from fedaccord.signed.verification import verify_signatures
+
+    def signed() -> bytes:
+        now = load_agreement_file(path)
+        if now.with_signatures(shown.signatures) != shown:
+            raise InvalidInput("is another agreement by now; nothing was added to it", str(path))
+        made = add(now)
+        if wrong := verify_signatures(made).problems:
+            raise InvalidInput(wrong, str(path))
+        return made.content
+
+    return read_agreement_file(rewrite_file(path, signed))
 
 
 def _confirmed(question: str) -> bool:
@@ -276,34 +298,41 @@ def _saving(saving: float | None, currency: str) -> str:
     return f", and saves {amount}"
 
 
+@agreement.command(name="collect", hidden=True)
 @agreement.command()
-def collect(
+def merge(
     files: Annotated[list[Path], typer.Argument(metavar="FILE.html COPY.html...", hidden=True)],
 ) -> None:
     """Add the signatures in copies to one file.
 
-    Copies are files that members signed and sent back; their signatures are added to FILE.html.
-    Each must be the same agreement, and each signature valid, or nothing is changed.
+    Copies are files that members signed; their signatures are added to FILE.html, which keeps its
+    own. Each must be the same agreement, and each signature valid, or nothing is changed.
 
     The exit code is 0 if everybody has signed now, and 1 if somebody has not.
     """
-    from fedaccord.signed.file import load_agreement_file
-    from fedaccord.signed.signatures import collect_signatures
-    from fedaccord.signed.verification import verify_agreement
+    from fedaccord.signed.file import AgreementFile, load_agreement_file
+    from fedaccord.signed.signatures import merge_signatures
+    from fedaccord.signed.verification import verify_agreement, verify_signatures
 
     if len(files) < 2:
         raise InvalidInput("name the file, and the copies that were signed")
     with working("Verifying"):
-        file, *copies = files
+        file, *others = files
         found = load_agreement_file(file)
-        for copy in copies:
-            try:
-                found = collect_signatures(found, [load_agreement_file(copy)])
-            except InvalidInput as error:
-                raise InvalidInput(error.problems, error.source or str(copy)) from None
-        verified = verify_agreement(found)
-    if not verified.problems:
-        write_file(file, found.content)
+        copies = [(path, load_agreement_file(path)) for path in others]
+
+        def merged(into: AgreementFile) -> AgreementFile:
+            for path, copy in copies:
+                try:
+                    into = merge_signatures(into, [copy])
+                except InvalidInput as error:
+                    raise InvalidInput(error.problems, str(path)) from None
+            return into
+
+        verified = verify_agreement(merged(found))
+        if not verified.problems:
+            seals = verify_signatures(_add_signatures(file, found, merged))
+            verified = replace(verified, signed=seals.signed, missing=seals.missing)
     _tell(file, verified)
     if not verified.complete:
         raise typer.Exit(1)

@@ -6,10 +6,17 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from fedaccord.atomic import Changed, fingerprint
 from fedaccord.checks import normalised
 from fedaccord.cli.console import output
 from fedaccord.cli.options import FormatOption, from_one, with_option_groups
-from fedaccord.cli.outputs import check_picture, check_writable, write_file, write_picture
+from fedaccord.cli.outputs import (
+    all_or_none,
+    check_picture,
+    check_writable,
+    write_file,
+    write_picture,
+)
 from fedaccord.cli.training_options import (
     DataOption,
     DatasetOption,
@@ -19,7 +26,7 @@ from fedaccord.cli.training_options import (
     flags_in_messages,
     progress_bar,
 )
-from fedaccord.errors import InvalidInput
+from fedaccord.errors import FedaccordError, InvalidInput
 
 if TYPE_CHECKING:
     from fedaccord.game.consortium import Consortium
@@ -160,14 +167,22 @@ def calibrate(
             checkpoint=part,
             progress=progress,
         )
-    if curve is not None and part is not None:
-        _write_curve(curve, part, result)
-    if out is not None and file is not None and curve is not None:
-        _write(out, result, file, curve, client)
-    if picture is not None:
-        from fedaccord.plots import plot_law
+    try:
+        with all_or_none():
+            _write_curve(curve, result)
+            if out is not None and file is not None and curve is not None:
+                _write_law(out, result, file, curve, client)
+            if picture is not None:
+                from fedaccord.plots import plot_law
 
-        write_picture(picture, plot_law(result.law))
+                write_picture(picture, plot_law(result.law))
+    except Changed:
+        raise  # the measurement is kept beside the curve, so that it need not be made again
+    except FedaccordError:
+        _write_curve(curve, result)  # also one that no law fits
+        _forget(part)
+        raise
+    _forget(part)
     if output_format == "json":
         from fedaccord.cli.outputs import to_json
 
@@ -196,30 +211,46 @@ def _consortium(file: Path | None, out: Path | None, clients: list[str]) -> "Con
     return consortium
 
 
-def _write_curve(curve: Path, part: Path, result: "Calibration") -> None:
-    """Write the curve, also one that no law fits; then nothing is left to resume."""
+def _write_curve(curve: Path | None, result: "Calibration") -> None:
     from fedaccord.files.curve import curve_text
 
-    write_file(curve, curve_text(result.curve))
-    part.unlink(missing_ok=True)
+    if curve is not None:
+        write_file(curve, curve_text(result.curve))
 
 
-def _write(out: Path, result: "Calibration", file: Path, curve: Path, clients: list[str]) -> None:
-    """Write the file with the law, and with the cost of the clients whose machine this is."""
+def _forget(part: Path | None) -> None:
+    """Remove a measurement that is over: there is nothing to resume."""
+    if part is not None:
+        part.unlink(missing_ok=True)
+
+
+def _write_law(
+    out: Path, result: "Calibration", file: Path, curve: Path, clients: list[str]
+) -> None:
+    """Write the file as it is now with the law, and with the cost of those whose machine it is."""
+    from fedaccord.files.consortium import description_text, load_consortium
     from fedaccord.files.consortium_text import with_numbers
-    from fedaccord.files.reading import load_toml
+    from fedaccord.files.reading import parse_toml
     from fedaccord.summaries.calibration import law_sentence, measured_sentence
 
+    seen = fingerprint(out) if out == file else None
+    rounds = load_consortium(file).rounds
+    if rounds != result.rounds:
+        raise InvalidInput(
+            f"has {rounds:,} rounds by now, and the law was measured for {result.rounds:,}; the "
+            f"curve is in {curve}",
+            str(file),
+        )
     place = Path(os.path.relpath(curve, out.parent)).as_posix()
     comments = [measured_sentence(result), law_sentence(result)]
     text = result.written_into(file, place, comments)
-    table = load_toml(file)["clients"]
-    write_file(out, text)
     if clients and result.cost_per_sample is not None:
         cost = {"cost_per_sample": result.cost_per_sample}
-        write_file(out, with_numbers(out, dict.fromkeys(clients, cost)))
+        text = with_numbers(file, dict.fromkeys(clients, cost), text=text)
+        table = parse_toml(description_text(file), str(file))["clients"]
         if isinstance(table, str):
             typer.echo(f"Note: {table} is unchanged; {out} lists the clients itself.", err=True)
+    write_file(out, text, seen=seen)
 
 
 def _hints(result: "Calibration", curve: Path | None, out: Path | None) -> list[str]:

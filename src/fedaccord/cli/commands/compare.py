@@ -17,7 +17,7 @@ from fedaccord.cli.options import (
     options_for_fields,
     with_option_groups,
 )
-from fedaccord.cli.outputs import check_writable, write_csv, write_file
+from fedaccord.cli.outputs import all_or_none, check_writable, write_csv, write_file
 from fedaccord.cli.training_options import (
     FineTuneOption,
     RuleOptions,
@@ -165,13 +165,14 @@ def compare(
     from fedaccord.cli.outputs import comparison_record, to_json
 
     record = comparison_record(comparison, trial)
-    if csv is not None:
-        _write_rows(csv, record)
-    if report is not None:
-        from fedaccord.report import render_comparison
+    with all_or_none():
+        if csv is not None:
+            _write_rows(csv, record)
+        if report is not None:
+            from fedaccord.report import render_comparison
 
-        with working("Writing the report"):
-            write_file(report, render_comparison(comparison, trial))
+            with working("Writing the report"):
+                write_file(report, render_comparison(comparison, trial))
 
     say_where_from(file, setting.paper, output_format)
     if output_format == "json":

@@ -9,14 +9,13 @@ import typer
 from fedaccord.checks import check_installed
 from fedaccord.cli.console import output, working
 from fedaccord.cli.options import html_only
-from fedaccord.cli.outputs import check_writable, write_demo, write_file
+from fedaccord.cli.outputs import all_or_none, check_writable, write_demo, write_file
 from fedaccord.errors import InvalidInput
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from fedaccord.agreement.certificate import Certificate
-    from fedaccord.summaries.demo import Story
     from fedaccord.trials.calibration import Calibration
     from fedaccord.trials.trial import Trial
 
@@ -56,9 +55,11 @@ def demo(
     calibration = tell_measured(console)
     certificate = tell_agreed(console, calibration)
     trial = tell_tested(console, certificate)
-    if consortium_file is not None and curve_file is not None:
-        write_files(consortium_file, curve_file, calibration)
-    tell_reported(console, Story(certificate, trial), report, consortium_file)
+    with all_or_none():
+        if consortium_file is not None and curve_file is not None:
+            write_files(consortium_file, curve_file, calibration)
+        write_demo(report, Story(certificate, trial))
+    tell_reported(console, report, consortium_file)
 
 
 def tell_measured(console: "Console") -> "Calibration":
@@ -113,12 +114,9 @@ def tell_tested(console: "Console", certificate: "Certificate") -> "Trial":
     return trial
 
 
-def tell_reported(
-    console: "Console", story: "Story", report: Path, consortium: Path | None
-) -> None:
+def tell_reported(console: "Console", report: Path, consortium: Path | None) -> None:
     """Step 6: the page, and what to do next."""
     _heading(console, 6)
-    write_demo(report, story)
     console.print(f"Wrote {report}.", soft_wrap=True)
     if consortium is not None:
         console.print(f"The hospitals and their law: fedaccord solve {consortium}", soft_wrap=True)

@@ -108,7 +108,7 @@ def new(
         ),
     ] = None,
     objective: Annotated[
-        Literal["most-data", "least-total-cost", "fairest"] | None,
+        Literal["most-data", "least-total-cost", "fair-share"] | None,
         typer.Option(
             "--objective",
             help="What the agreement optimises; default least-total-cost, or most-data with "

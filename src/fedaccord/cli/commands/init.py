@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from fedaccord.atomic import ABSENT
 from fedaccord.cli.outputs import check_writable, write_file
 from fedaccord.errors import FedaccordError
 
@@ -22,5 +23,5 @@ def init(
         raise FedaccordError(f"{file}: already exists; --force overwrites it")
     from fedaccord.files.consortium import example_text
 
-    write_file(file, example_text())
+    write_file(file, example_text(), seen=None if force else ABSENT)
     typer.echo(f"Wrote {file}. Change the numbers to yours, then run: fedaccord solve {file}")

@@ -11,7 +11,7 @@ from fedaccord.checks import escaped
 from fedaccord.cli.console import output
 from fedaccord.cli.dialogue import ask_all, reply_to
 from fedaccord.cli.options import FormatOption, flag_of, with_option_groups
-from fedaccord.cli.outputs import check_writable, to_json, write_file
+from fedaccord.cli.outputs import check_writable, rewrite_file, to_json
 from fedaccord.errors import InvalidInput
 from fedaccord.interviews.questions import BY_KEY
 
@@ -91,10 +91,12 @@ def interview(
 
     Asks what is not answered by an option, and shows every step of the calculation. FILE gets
     the client, with a range and a source beside each number: a new file if there is none, and
-    otherwise the same file with everything else as it was. Without FILE nothing is written.
+    otherwise the same file with everything else as it was. Clients that others add meanwhile stay.
+    Without FILE nothing is written.
     """
     check_writable(file, inputs=[answers])
-    known = _shared_by(file) | answers_in(answers)
+    before = _content_of(file)
+    known = _shared_in(before) | answers_in(answers)
     known |= options.given()
     asks = answers is None and output_format == "text" and lacks_answers(known)
     result = evaluated(ask_all(known) if asks else known, answers)
@@ -108,22 +110,47 @@ def interview(
     if file is None or text is None:
         return
     if not asks or _confirmed(file):
-        write_file(file, text)
+        written = rewrite_file(file, lambda: _added(result, file, before, ranges=ranges))
         typer.echo(f"Wrote {file}.", err=output_format == "json")
+        if written != text.encode():
+            typer.echo(f"Note: {file} had changed meanwhile; the other changes stay.", err=True)
     else:
         typer.echo("Nothing was written.")
 
 
-def _shared_by(file: Path | None) -> dict[str, Any]:
-    """The answers that a consortium file has already, if there is one."""
+def _content_of(file: Path | None) -> dict[str, Any] | None:
+    """What a consortium file says; None if there is none yet."""
     if file is None or not file.exists():
-        return {}
+        return None
     from fedaccord.files.client_text import check_has_tables
     from fedaccord.files.reading import load_toml
 
     check_has_tables(file)  # before anybody answers a question
-    shared = load_toml(file)
+    return load_toml(file)
+
+
+def _shared_in(content: dict[str, Any] | None) -> dict[str, Any]:
+    """The answers that a consortium file has already."""
+    shared = content or {}
     return {key: shared[key] for key in ("slot", "currency", "rounds") if key in shared}
+
+
+def _added(
+    result: "Interview", file: Path, before: dict[str, Any] | None, *, ranges: bool
+) -> bytes:
+    """The file as it is now with the client, whom nobody else may have changed meanwhile."""
+    from fedaccord.files.client_text import client_in
+
+    now, name = _content_of(file), result.name
+    if before is not None and now is None:
+        raise InvalidInput("was removed meanwhile, so nothing was written", str(file))
+    if client_in(now or {}, name) != client_in(before or {}, name):
+        raise InvalidInput(
+            f"somebody else wrote numbers for {name} meanwhile, so nothing was written; look at "
+            "them and try again",
+            str(file),
+        )
+    return result.written_into(file, ranges=ranges).encode()
 
 
 def answers_in(path: Path | None) -> dict[str, Any]:

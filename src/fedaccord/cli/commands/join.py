@@ -9,7 +9,13 @@ from click.core import ParameterSource
 
 from fedaccord.cli.console import output
 from fedaccord.cli.options import FormatOption, from_one, from_zero, with_option_groups
-from fedaccord.cli.outputs import check_picture, check_writable, write_file, write_picture
+from fedaccord.cli.outputs import (
+    all_or_none,
+    check_picture,
+    check_writable,
+    write_file,
+    write_picture,
+)
 from fedaccord.cli.training_options import (
     ClientsOption,
     DataOption,
@@ -132,13 +138,17 @@ def join(
                 found.recommended,
                 lambda done, of: progress(done, of, "Measuring the law"),
             )
-    if picture is not None:
-        from fedaccord.plots import plot_joining
+    told = None
+    with all_or_none():
+        if picture is not None:
+            from fedaccord.plots import plot_joining
 
-        write_picture(picture, plot_joining(found))
+            write_picture(picture, plot_joining(found))
+        if file is not None and out is not None and curve is not None:
+            told = _write(out, file, curve, agreed)
     _print(found, agreed, output_format)
-    if file is not None and out is not None and curve is not None:
-        typer.echo(_write(out, file, curve, agreed), err=output_format == "json")
+    if told is not None:
+        typer.echo(told, err=output_format == "json")
 
 
 def _consortium(file: Path | None, rounds: int | None) -> "Consortium | None":

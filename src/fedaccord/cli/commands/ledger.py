@@ -11,7 +11,7 @@ from fedaccord.checks import check_installed, escaped, normalised
 from fedaccord.cli.console import json_for_people, working
 from fedaccord.cli.ledger_results import watched_reading, write_proofs
 from fedaccord.cli.options import FormatOption, from_one
-from fedaccord.cli.outputs import check_writable, write_file
+from fedaccord.cli.outputs import all_or_none, check_writable, write_file
 from fedaccord.cli.server_keys import KeyOption, server_key
 from fedaccord.errors import LISTED_PROBLEMS, InvalidInput
 
@@ -147,7 +147,7 @@ def verify(
     The exit code is 0 if everything is in order, and 1 if not.
     """
     from fedaccord.protocol import verification
-    from fedaccord.protocol.trusted import load_trusted, save_trusted
+    from fedaccord.protocol.trusted import load_trusted, trusted_text
     from fedaccord.summaries.ledgers import (
         about,
         record_of,
@@ -166,9 +166,10 @@ def verify(
         watched = stack.enter_context(watched_reading(found, passes=2 if copies else 1))
         since = load_trusted(checkpoint) if checkpoint is not None and checkpoint.exists() else None
         result = verification.verify(watched, copies, every_signature=every_signature, since=since)
-    write_proofs(proofs, result.proofs)
-    if checkpoint is not None and result.trusted is not None:
-        save_trusted(checkpoint, result.trusted)
+    with all_or_none():
+        write_proofs(proofs, result.proofs)
+        if checkpoint is not None and result.trusted is not None:
+            write_file(checkpoint, trusted_text(result.trusted), private=True)
     if output_format == "json":
         typer.echo(json_for_people(record_of(result)))
     else:

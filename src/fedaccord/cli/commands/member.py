@@ -163,6 +163,7 @@ def sign(
     from fedaccord.deployment.member_directory import (
         SIGNATURE,
         changed_keys,
+        rests_on,
         sign_member,
         wrong_to_sign,
     )
@@ -170,7 +171,8 @@ def sign(
     from fedaccord.protocol.terms import load_terms
     from fedaccord.signing.keys import load_key
 
-    own = load_client_file(_checked(directory) / "client.toml")
+    seen = rests_on(_checked(directory))
+    own = load_client_file(directory / "client.toml")
     offered = load_invitation(file)
     public = load_key(directory / own.key).public
     if (wrong := wrong_to_sign(own, public, offered)) is not None:
@@ -181,7 +183,7 @@ def sign(
     if not (yes or _confirmed(f"Sign this as {own.name}?")):
         typer.echo("Not signed.")
         raise typer.Exit(1)
-    sign_member(directory, offered)
+    sign_member(directory, offered, seen)
     typer.echo(f"Signed. Send {directory / SIGNATURE} to the coordinator.")
 
 

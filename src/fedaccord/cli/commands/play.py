@@ -27,7 +27,7 @@ from fedaccord.cli.options import (
     refuse_with_states,
     with_option_groups,
 )
-from fedaccord.cli.outputs import check_writable, write_account, write_slots
+from fedaccord.cli.outputs import all_or_none, check_writable, write_account, write_slots
 from fedaccord.cli.strategy_options import read_strategies
 
 if TYPE_CHECKING:
@@ -188,10 +188,11 @@ def play(
             seed=seed,
         )
         account = account_of(match, best)
-    if csv is not None:
-        write_slots(csv, match)
-    if report is not None:
-        write_account(report, account)
+    with all_or_none():
+        if csv is not None:
+            write_slots(csv, match)
+        if report is not None:
+            write_account(report, account)
 
     say_where_from(file, setting.paper, output_format)
     if output_format == "json":

@@ -102,9 +102,9 @@ def _say(said: str) -> None:
 def check(app: AppArgument, *, output_format: FormatOption = "text") -> None:
     """Check everything that a slot needs in APP, and say what to do about what is wrong.
 
-    The terms, who signed them, keys and certificates, the ledger, the proxy, that Flower is
-    reached from this machine only, and which nodes are online. The exit code is 1 if anything is
-    wrong.
+    The terms, who signed them, keys and certificates, the ledger, the proxy, that a part of a large
+    model passes it, that Flower is reached from this machine only, and which nodes are online. The
+    exit code is 1 if anything is wrong.
     """
     from fedaccord.deployment.server_check import check_app
 

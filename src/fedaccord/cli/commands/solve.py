@@ -24,7 +24,7 @@ from fedaccord.cli.options import (
     refuse_with_states,
     with_option_groups,
 )
-from fedaccord.cli.outputs import check_writable, write_profile, write_report
+from fedaccord.cli.outputs import all_or_none, check_writable, write_profile, write_report
 from fedaccord.errors import InvalidInput
 
 
@@ -71,10 +71,10 @@ def solve(
 ) -> None:
     """Find the equilibrium of selfish clients, a better agreement, and its proof.
 
-    FILE describes the consortium, in TOML; `fedaccord init` writes one to start from. Its members
-    agree on the least total cost, and whoever slips gets no model for a slot, unless you say
-    otherwise. Without FILE the paper's setting is used, with the paper's punishment. If no
-    agreement exists, the exit code is 0 as well.
+    FILE describes the consortium, in TOML (`fedaccord init` writes one to start from), or is a
+    spreadsheet of its members. They agree on the least total cost, and whoever slips gets no model
+    for a slot, unless you say otherwise. Without FILE the paper's setting is used, with the paper's
+    punishment. If no agreement exists, the exit code is 0 as well.
     """
     if first_converted is not None and agreement != "uniform":
         raise InvalidInput("--first-converted: needs --agreement uniform")
@@ -153,10 +153,11 @@ def solve(
                 )
     with working("Proving"):
         certificate = fa.certify(solved)
-    if profile_out is not None:
-        write_profile(profile_out, solved)
-    if report is not None:
-        write_report(report, certificate, others, source=file)
+    with all_or_none():
+        if profile_out is not None:
+            write_profile(profile_out, solved)
+        if report is not None:
+            write_report(report, certificate, others, source=file)
 
     say_where_from(file, setting.paper, output_format)
     optimum = fa.solve_social_optimum(consortium)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from fedaccord.cli.options import from_one
-from fedaccord.cli.outputs import check_writable, write_file, write_picture
+from fedaccord.cli.outputs import all_or_none, check_writable, write_file, write_picture
 from fedaccord.cli.training_options import progress_bar
 from fedaccord.errors import InvalidInput
 
@@ -57,7 +57,8 @@ def study(
     if out.suffix == ".html":
         write_file(out, as_page(document))
     else:
-        write_file(out, as_markdown(document))
-        for picture in document.pictures:
-            write_picture(out.parent / f"{picture.name}.png", picture.figure)
+        with all_or_none():
+            write_file(out, as_markdown(document))
+            for picture in document.pictures:
+                write_picture(out.parent / f"{picture.name}.png", picture.figure)
     typer.echo(f"Wrote {out}.")

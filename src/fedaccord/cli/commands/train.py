@@ -21,7 +21,7 @@ from fedaccord.cli.options import (
     margin_or_usual,
     with_option_groups,
 )
-from fedaccord.cli.outputs import check_writable, write_runs, write_training
+from fedaccord.cli.outputs import all_or_none, check_writable, write_runs, write_training
 from fedaccord.cli.strategy_options import read_strategies
 from fedaccord.cli.training_options import (
     DataOption,
@@ -176,10 +176,11 @@ def train(
             ledger=ledger,
             progress=progress,
         )
-    if csv is not None:
-        write_runs(csv, trial)
-    if report is not None:
-        write_training(report, trial)
+    with all_or_none():
+        if csv is not None:
+            write_runs(csv, trial)
+        if report is not None:
+            write_training(report, trial)
     say_where_from(file, setting.paper, output_format)
     _print(trial, consortium, skew, output_format)
 

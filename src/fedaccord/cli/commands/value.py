@@ -5,10 +5,17 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from fedaccord.atomic import fingerprint
 from fedaccord.checks import check_number
 from fedaccord.cli.console import output
 from fedaccord.cli.options import FormatOption, from_one, from_zero, with_option_groups
-from fedaccord.cli.outputs import check_picture, check_writable, write_file, write_picture
+from fedaccord.cli.outputs import (
+    all_or_none,
+    check_picture,
+    check_writable,
+    write_file,
+    write_picture,
+)
 from fedaccord.cli.training_options import (
     ClientsOption,
     DataOption,
@@ -151,11 +158,12 @@ def value(
             quality=_measure(quality, out, consortium),
             progress=progress,
         )
-    written = _write(out, file, values) if out is not None and file is not None else []
-    if picture is not None:
-        from fedaccord.plots import plot_value
+    with all_or_none():
+        written = _write(out, file, values) if out is not None and file is not None else []
+        if picture is not None:
+            from fedaccord.plots import plot_value
 
-        write_picture(picture, plot_value(values))
+            write_picture(picture, plot_value(values))
     if output_format == "json":
         from fedaccord.cli.outputs import to_json
 
@@ -204,5 +212,6 @@ def _write(out: Path, file: Path, values: "DataValues") -> list[str]:
     if not weights:
         return [f"No quality weight is sure enough: {out} was not written."]
     numbers = {name: {"quality": float(f"{value:.3g}")} for name, value in weights.items()}
-    write_file(out, with_numbers(file, numbers, [quality_comment(values)]))
+    seen = fingerprint(out) if out == file else None
+    write_file(out, with_numbers(file, numbers, [quality_comment(values)]), seen=seen)
     return [f"The quality of {', '.join(weights)} is in {out}."]

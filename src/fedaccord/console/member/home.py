@@ -1,12 +1,13 @@
 """The directory of the member whose page this is, as it is on the disk at this moment."""
 
+import hashlib
 import threading
 from collections.abc import Iterable
 from pathlib import Path
 
 import tomlkit
 
-from fedaccord.atomic import write_whole
+from fedaccord.atomic import Changed, rewrite
 from fedaccord.console.member.links import RoomPlace, load_place, save_place
 from fedaccord.console.member.room_client import MemberRoom, RoomClient
 from fedaccord.deployment.admission import SIGNATURES, Signed, fitting_signatures, load_signed
@@ -93,18 +94,29 @@ class Home:
         with self.changing:
             save_place(self.directory, place)
 
-    def change_numbers(self, private: Private) -> None:
-        """Write other private numbers; comments and everything else in the file stay."""
+    def change_numbers(self, private: Private, shown: str = "") -> None:
+        """Write other private numbers; comments and everything else in the file stay.
+
+        `shown` identifies those that were shown (`identified`); if the file has others by now, they
+        are not replaced.
+        """
         path = self.directory / CLIENT_FILE
-        with self.changing:
+
+        def changed() -> bytes:
             text = tomlkit.parse(path.read_text("utf-8"))
+            before = read_client_file(dict(text.unwrap()), str(path)).private
+            if shown and shown != identified(before):
+                raise Changed(path)
             for field in NUMBER_FIELDS:
                 if text.get(field) != getattr(private, field):
                     text[field] = getattr(private, field)
             if private.tells_discount_factor or "tell_discount_factor" in text:
                 text["tell_discount_factor"] = private.tells_discount_factor
             read_client_file(dict(text.unwrap()), str(path))
-            write_whole(path, tomlkit.dumps(text).encode(), private=True)
+            return tomlkit.dumps(text).encode()
+
+        with self.changing:
+            rewrite(path, changed, private=True)
 
     def sign(self, offered: Invitation) -> None:
         """Sign terms, and take part under them from now on."""
@@ -116,13 +128,15 @@ class Home:
 
         Those that are here already stay, whatever a room gives later.
         """
-        path = self.directory / SIGNATURES
+        path, offered = self.directory / SIGNATURES, tuple(given)
+
+        def kept() -> tuple[TermsSignature, ...]:
+            known = [*load_signatures(path), *offered]
+            return tuple(fitting_signatures(self.directory, self.terms, known).values())
+
         with self.changing:
-            before = load_signatures(path)
-            kept = fitting_signatures(self.directory, self.terms, [*before, *given])
-            text = signatures_text(kept.values())
-            if kept and tuple(kept.values()) != before:
-                write_whole(path, text.encode())
+            if (found := kept()) and found != load_signatures(path):
+                rewrite(path, lambda: signatures_text(kept()).encode())
 
     # --- The room ----------------------------------------------------------------------------
 
@@ -160,3 +174,9 @@ NUMBER_FIELDS = (
     "communication_cost",
 )
 """The private numbers in the member's file."""
+
+
+def identified(private: Private) -> str:
+    """What is different for other numbers, to be sent with a page that shows these."""
+    shown = [getattr(private, name) for name in (*NUMBER_FIELDS, "tells_discount_factor")]
+    return hashlib.sha256(repr(shown).encode()).hexdigest()

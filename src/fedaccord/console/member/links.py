@@ -1,4 +1,9 @@
-"""Where a room is: the link of an invitation, and the file in which a member keeps the address."""
+"""Where a room is: the link of an invitation, and the file in which a member keeps the address.
+
+A link comes from somebody else, and this machine asks what is there. So the address of a room is a
+name and a port, and only what a room answers is asked for: no link leads to another path on this
+machine or in its network.
+"""
 
 import re
 from dataclasses import dataclass
@@ -56,7 +61,12 @@ def check_address(address: str) -> str:
         )
     if parts.username is not None or parts.password is not None:
         raise InvalidInput("the address of a room has no name and no password in it")
-    return f"{parts.scheme}://{parts.netloc.lower()}{parts.path.rstrip('/')}"
+    if parts.path not in ("", "/") or "?" in address or "#" in address:
+        raise InvalidInput(
+            "the address of a room is a name and perhaps a port, with nothing after it: ask the "
+            "coordinator for the link of the invitation"
+        )
+    return f"{parts.scheme}://{parts.netloc.lower()}"
 
 
 def _split(text: str) -> SplitResult:
@@ -65,7 +75,7 @@ def _split(text: str) -> SplitResult:
         usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
     except ValueError:
         usable = False
-    if not usable or len(text) > _LONGEST or not text.isprintable() or " " in text:
+    if not usable or "\\" in text or len(text) > _LONGEST or not text.isprintable() or " " in text:
         raise InvalidInput("this is not a link; one begins with https://")
     return parts
 

@@ -8,7 +8,8 @@ from fastapi import APIRouter, Form, Request
 from pydantic import BaseModel, Field
 from starlette.responses import RedirectResponse, Response
 
-from fedaccord.console.member.home import NUMBER_FIELDS, Home
+from fedaccord.atomic import Changed
+from fedaccord.console.member.home import NUMBER_FIELDS, Home, identified
 from fedaccord.console.web.typed_numbers import typed_count, typed_number, typed_text
 from fedaccord.errors import InvalidInput
 from fedaccord.flower.client_file import read_client_file
@@ -23,6 +24,7 @@ from fedaccord.protocol.terms import Terms
 from fedaccord.summaries.prospects import LAW_NOTE, prospect_sentences, revealed_sentences
 
 router = APIRouter()
+_WRONG = 422
 
 _Text = Annotated[str, Field(max_length=400)]
 
@@ -37,6 +39,8 @@ class NumberTexts(BaseModel):
     communication_cost: _Text = "0"
     tells: bool = False
     """Whether the server also learns the discount factor."""
+    seen: _Text = ""
+    """What identifies the numbers that were there when the form was shown."""
 
     def of(self, field: str) -> str:
         """The text of a field."""
@@ -127,14 +131,23 @@ def numbers(request: Request) -> Response:
     return _page(request, form_of(home.file.private), saved="saved" in request.query_params)
 
 
+_MEANWHILE = (
+    "Nothing was saved: your numbers were changed meanwhile, on another page or in the file "
+    "client.toml. Compare these with them; if you save these, they replace them."
+)
+
+
 @router.post("/numbers", response_class=Response)
 def change(request: Request, texts: Annotated[NumberTexts, Form()]) -> Response:
     """Write other numbers into the member's file."""
     home: Home = request.app.state.home
     read = read_form(home.file.name, texts)
     if isinstance(read, NumberForm):
-        return _page(request, read, status=422)
-    home.change_numbers(read)
+        return _page(request, read, status=_WRONG)
+    try:
+        home.change_numbers(read, texts.seen)
+    except Changed:
+        return _page(request, NumberForm(texts, {"": _MEANWHILE}), status=409)
     return RedirectResponse("/numbers?saved", 303)
 
 
@@ -152,6 +165,7 @@ def _page(
         form=form,
         fields=FIELDS,
         can_tell=terms.reports == "ratio",
+        seen=form.texts.seen if status == _WRONG else identified(private),
         saved=saved,
         revealed=revealed_sentences(private, terms),
         prospects=prospect_sentences(prospect_of(private, terms)),
@@ -195,6 +209,7 @@ async def answered(request: Request) -> Response:
         brief=brief,
         assumed=[BY_KEY[key].assumed for key in BY_KEY if key in result.answers.assumed],
         action="/numbers" if _home(request).exists else "/join/make",
+        seen=identified(_home(request).file.private) if _home(request).exists else "",
     )
     return response
 

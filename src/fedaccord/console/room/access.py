@@ -40,6 +40,16 @@ class Viewer:
     """The member's name."""
     session: str = ""
     """The digest of the session's secret."""
+    observer: int | None = None
+    """The number of the observer's link."""
+
+    @property
+    def link(self) -> str:
+        """The same for all sessions of one observer's link, of one member, and of the coordinator.
+
+        A link opens as many sessions as its owner likes, so limits are for the link.
+        """
+        return f"{self.role} {self.observer if self.client is None else self.client}"
 
     @property
     def name(self) -> str:

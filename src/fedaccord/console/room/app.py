@@ -79,7 +79,7 @@ def create_room(
     app.state.room = room
     app.state.standings = overview.Standings(room, pages)
     app.state.follower = Follower(lambda: room.ledger_place, lambda: slot_length(room))
-    app.state.verifying = Verifying(lambda: room.ledger_place)
+    app.state.verifying = Verifying(lambda: room.ledger_place, room.doors.is_open)
     for part in _PARTS:
         app.include_router(part.router)
     app.router.lifespan_context = _until_closed

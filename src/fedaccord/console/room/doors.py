@@ -291,14 +291,14 @@ class Doors:
 
     def _session(self, digest: str) -> Viewer | None:
         columns = schema.SESSIONS.c
-        query = select(columns.role, columns.client, columns.expires)
+        query = select(columns.role, columns.client, columns.expires, columns.observer)
         with self._database.reading() as connection:
             row = connection.execute(query.where(columns.digest == digest)).first()
             if row is None or row.expires <= self._clock():
                 return None
             if row.role == "member" and row.client not in clients_in(connection):
                 return None
-        return Viewer(_role(row.role), row.client, digest)
+        return Viewer(_role(row.role), row.client, digest, row.observer)
 
     def leave(self, viewer: Viewer) -> None:
         """End a session."""

@@ -31,6 +31,12 @@ _TAKEN = 409
 COORDINATOR = Viewer("coordinator")
 
 
+def check_latest(known: int, after: int) -> None:
+    """Refuse a change to another version than the latest."""
+    if known != after:
+        raise HTTPException(_TAKEN, f"version {known} was put forward meanwhile; look at it first")
+
+
 class Store:
     """A room's database."""
 
@@ -89,11 +95,7 @@ class Store:
     def propose(self, text: str, by: Viewer, note: str, after: int) -> int:
         """Put a new version forward; refused if `after` is not the version that it changes."""
         with self.database.writing() as connection:
-            known = last_version(connection)
-            if known != after:
-                raise HTTPException(
-                    _TAKEN, f"version {known} was put forward meanwhile; look at it first"
-                )
+            check_latest(last_version(connection), after)
             number = self._propose(connection, text, by, note)
             self.note(connection, by, f"proposed version {number} of the terms")
         return number

@@ -11,6 +11,7 @@ from fedaccord.console.room.pages import created, problems_by_field, show
 from fedaccord.console.room.proposing import RulesForm, checked, form_for, terms_from
 from fedaccord.console.room.records import Snapshot
 from fedaccord.console.room.room import Room
+from fedaccord.console.room.store import check_latest
 from fedaccord.console.room.versions import Version
 from fedaccord.console.room.wire import TermsText, Text
 from fedaccord.console.web.rules import changes_between, posts_amounts, rules_in_words
@@ -92,6 +93,7 @@ def propose(request: Request, viewer: Coordinator, form: Annotated[RulesForm, Fo
     """Put a new version forward, by the main rules."""
     room = created(request)
     current = _version(room.store.snapshot(), None)
+    check_latest(current.number, form.after)  # before it is shown again as a change to this one
     try:
         text = terms_from(form, current.terms)
     except InvalidInput as error:
@@ -110,6 +112,7 @@ def propose_text(
     """Put a new version forward, as a file."""
     room = created(request)
     current = _version(room.store.snapshot(), None)
+    check_latest(current.number, after)
     plain = text.replace("\r\n", "\n")
     try:
         checked(plain, current.terms)

@@ -1,7 +1,9 @@
 """Verifies the ledger while a page waits: by itself, and against copies that somebody uploads.
 
 A long ledger takes minutes. So the work is done in a thread, one at a time, and pages ask how far
-it has come.
+it has come. What somebody uploads is read in a process of its own; everybody compares one thing at
+a time, and observers leave room for members. A comparison ends when the session does in which it
+was begun, as those of an observer's link do when it is withdrawn.
 
 Every comparison answers a question about the ledger, and some entries are not for everyone. So a
 member compares its own copy only, and an observer none: with an invented copy of somebody else's,
@@ -11,6 +13,7 @@ either could try numbers until they fit.
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -19,8 +22,9 @@ from starlette.exceptions import HTTPException
 
 from fedaccord.checks import escaped
 from fedaccord.console.room.access import Viewer
+from fedaccord.console.room.database import DatabaseTrouble
 from fedaccord.console.room.entries import may_read
-from fedaccord.console.room.uploads import Upload, uploaded
+from fedaccord.console.room.uploads import Stopped, Upload, uploaded
 from fedaccord.errors import LISTED_PROBLEMS, FedaccordError, InvalidInput
 from fedaccord.ledger.chain import Entry, first_difference
 from fedaccord.ledger.lines import Reading, read
@@ -36,8 +40,12 @@ from fedaccord.summaries.ledgers import (
 
 _KEPT = 200
 """Results that are kept, each for whoever asked for it."""
-_AT_ONCE = 2
+_AT_ONCE = 4
 """Comparisons with uploaded copies."""
+_OBSERVERS_AT_ONCE = 2
+"""Those of them that observers may have begun."""
+_LOOK = 1.0
+"""Seconds between two looks at whether a session is still open."""
 _BUSY = 429
 
 
@@ -66,6 +74,10 @@ class Job:
     outcome: Outcome | None = None
     problem: str = ""
     """Why there is no outcome, if it failed."""
+    viewer: Viewer | None = None
+    """Who compares copies; None: the ledger is verified by itself, for everybody."""
+    stopped: bool = False
+    """Whether nobody waits for it any more."""
 
     @property
     def percent(self) -> int:
@@ -76,9 +88,9 @@ class Job:
 class Verifying:
     """All verifications of one room's ledger."""
 
-    def __init__(self, place: Callable[[], str]) -> None:
-        """`place` says where the ledger is, or nothing."""
-        self._place = place
+    def __init__(self, place: Callable[[], str], is_open: Callable[[Viewer], bool]) -> None:
+        """`place` says where the ledger is, or nothing; `is_open` whether a session still is."""
+        self._place, self._is_open = place, is_open
         self._lock = threading.Lock()
         self._whole: Job | None = None
         self._against: dict[str, Job] = {}
@@ -105,16 +117,36 @@ class Verifying:
         """Compare the ledger with copies, for one person."""
         session = viewer.session
         with self._lock:
-            running = [one for one in self._against.values() if one.state == "running"]
-            if len(running) >= _AT_ONCE:
-                raise HTTPException(_BUSY, "others compare their copies; try again in a minute")
-            job = Job()
+            self._check_busy(viewer)
+            job = Job(viewer=viewer)
             self._against.pop(session, None)
             self._against[session] = job
             while len(self._against) > _KEPT:
                 del self._against[next(iter(self._against))]
             self._begin(job, lambda: self._check_against(job, viewer, files))
+            threading.Thread(target=self._watch, args=(job,), daemon=True, name="watching").start()
         return _waited(job, wait)
+
+    def _check_busy(self, viewer: Viewer) -> None:
+        """Refuse a comparison if this person's own, or those of others, take all there is."""
+        running = [
+            one.viewer
+            for one in self._against.values()
+            if one.state == "running" and one.viewer is not None
+        ]
+        if viewer.link in [one.link for one in running]:
+            raise HTTPException(_BUSY, "your comparison before this is not finished; wait for it")
+        of_observers = sum(one.role == "observer" for one in running)
+        full = viewer.role == "observer" and of_observers >= _OBSERVERS_AT_ONCE
+        if full or len(running) >= _AT_ONCE:
+            raise HTTPException(_BUSY, "others compare their copies; try again in a minute")
+
+    def _watch(self, job: Job) -> None:
+        """Stop a comparison when the session ends in which it was begun."""
+        while job.state == "running" and job.viewer is not None:
+            with suppress(DatabaseTrouble):  # it is seen when the database is back
+                job.stopped = not self._is_open(job.viewer)
+            time.sleep(_LOOK)
 
     def _begin(self, job: Job, work: Callable[[], Outcome]) -> None:
         def run() -> None:
@@ -140,10 +172,12 @@ class Verifying:
             return _outcome(result, [], models=reading.models is not None)
 
     def _check_against(self, job: Job, viewer: Viewer, files: Sequence[Upload]) -> Outcome:
-        with read(self._ledger) as reading, uploaded(files) as given:
-            _refuse_others(given, viewer)
-            watched = _counted(reading, job, passes=3)
-            return _compared(watched, given, models=reading.models is not None)
+        place = self._ledger
+        with uploaded(files, lambda: not job.stopped) as given, read(place) as reading:
+            copies = {name: _stoppable(one, job) for name, one in given.items()}
+            _refuse_others(copies, viewer)
+            watched = _stoppable(_counted(reading, job, passes=3), job)
+            return _compared(watched, copies, models=reading.models is not None)
 
     @property
     def _ledger(self) -> str:
@@ -173,6 +207,22 @@ def _counted(ledger: Reading, job: Job, passes: int) -> Reading:
         ledger,
         entries=lambda: counted(ledger.entries()),
         entries_from=lambda number: counted(ledger.entries_from(number)),
+    )
+
+
+def _stoppable(ledger: Reading, job: Job) -> Reading:
+    """The same ledger, until nobody waits any more for what is read in it."""
+
+    def while_wanted(found: Iterator[Entry]) -> Iterator[Entry]:
+        for entry in found:
+            if job.stopped:
+                raise Stopped
+            yield entry
+
+    return replace(
+        ledger,
+        entries=lambda: while_wanted(ledger.entries()),
+        entries_from=lambda number: while_wanted(ledger.entries_from(number)),
     )
 
 

@@ -104,12 +104,24 @@ class Guards:
             return _refused(
                 scope, 400, f"this page is not at {host or 'an address without a name'}"
             )
-        if scope["method"] not in _READING and not from_own_page(headers, host):
+        if scope["method"] not in _READING and not self._from_own(headers, host):
             return _refused(scope, 403, "this change came from another page")
         if declared_length(headers) > self._limits.body:
             most = f"{self._limits.body // MEGABYTE} megabytes"
             return self._tell(Request(scope), 413, [f"no more than {most} are taken at once"])
         return None
+
+    def _from_own(self, headers: Headers, host: str) -> bool:
+        """Whether a change comes from a page of this host, or from a program.
+
+        A page that is reached by TLS is not the same as one at the same name without: whoever is
+        between can change that one.
+        """
+        site = headers.get("sec-fetch-site")
+        if site is not None and site not in ("same-origin", "none"):
+            return False
+        scheme = "https" if self._limits.secure else "http"
+        return headers.get("origin") in (None, f"{scheme}://{host}")
 
     def _add_headers(self, scope: Scope, headers: MutableHeaders) -> None:
         for name, value in _HEADERS.items():
@@ -156,15 +168,6 @@ def host_name(host: str) -> str:
     except ValueError:
         return ""
     return parts.hostname or ""
-
-
-def from_own_page(headers: Headers, host: str) -> bool:
-    """Whether a change comes from a page of this host, or from a program."""
-    site = headers.get("sec-fetch-site")
-    if site is not None and site not in ("same-origin", "none"):
-        return False
-    origin = headers.get("origin")
-    return origin is None or origin.partition("://")[2] == host
 
 
 def _refused(scope: Scope, status: int, reason: str) -> Response:

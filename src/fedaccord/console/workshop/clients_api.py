@@ -28,7 +28,7 @@ class GivenAnswers(BaseModel):
 
 
 class GivenTable(BaseModel):
-    """The content of a CSV or XLSX file, as text or in base64."""
+    """The content of a spreadsheet, as text or in base64."""
 
     model_config = ConfigDict(extra="forbid")
     text: Annotated[str, Field(max_length=LARGEST)] = ""

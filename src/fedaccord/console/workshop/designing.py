@@ -264,5 +264,5 @@ def _slow(answer: Answer, stated: int) -> dict[str, Any]:
         "ranges": range_sentences(certificate, others.as_stated, "member"),
         "departures": [] if found is None else departure_sentences(found),
         "leaving": leaving,
-        "breaking": breaking_sentences(certificate, "member") if answer.proved else [],
+        "breaking": breaking_sentences(certificate, "member", found) if answer.proved else [],
     }

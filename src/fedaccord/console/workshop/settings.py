@@ -19,7 +19,7 @@ from fedaccord.numbers import as_text
 _OBJECTIVES: dict[str, Objective] = {
     "most-data": "most data",
     "least-total-cost": "least total cost",
-    "fairest": "fairest",
+    "fair-share": "fair share",
 }
 
 
@@ -30,7 +30,7 @@ class Settings(BaseModel):
 
     kind: Literal["individual", "uniform"] = "individual"
     """An amount for each member, or one level for many."""
-    objective: Literal["most-data", "least-total-cost", "fairest"] | None = None
+    objective: Literal["most-data", "least-total-cost", "fair-share"] | None = None
     """What the agreement optimises; None: the least total cost with suspension, else most data."""
     punishment: Literal["suspension", "reversion"] = "suspension"
     """What follows a slip."""

@@ -19,6 +19,7 @@ from fedaccord.files.headings import Layout, below_titles, not_used, read_headin
 from fedaccord.files.reading import MEGABYTE
 from fedaccord.files.spreadsheet import SEARCHED, check_kind, decode
 from fedaccord.files.tables import sheet_of
+from fedaccord.files.workbook import is_workbook
 
 LARGEST = 4 * MEGABYTE
 """Bytes of a file."""
@@ -88,7 +89,7 @@ def read_upload(
     notes: list[str] = []
     if isinstance(data, bytes):
         check_unpacked(data)
-        if not data.startswith(_ZIP):
+        if not is_workbook(data):
             check_kind(data)
             data = decode(data, notes)
     if isinstance(data, str) and (filename.lower().endswith(".toml") or _TOML.search(data)):

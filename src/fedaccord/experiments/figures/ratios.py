@@ -112,8 +112,8 @@ def _by_samples(preset: Preset) -> list[Claim]:
             closer, "Subfigure: the critical client's contribution decreases with D."
         ),
         level_in_case_i(
-            closer,
-            "Subfigure: with a critical client the converted clients' level increases with D.",
+            table,
+            "With a critical client the converted clients' level increases with D.",
             "the level depends on the equilibrium's total, which is then the critical client's "
             "satiation point and does not depend on D; what the critical client contributes less, "
             "the contributors contribute more",

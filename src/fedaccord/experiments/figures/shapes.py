@@ -5,7 +5,6 @@ one tooth of the zigzag.
 """
 
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 
@@ -267,23 +266,29 @@ def less_in_case_ii(table: FigureData, symbol: str) -> Claim:
     """The paper's reason for the falling side: converted clients, if any, contribute less."""
 
     def check(table: FigureData) -> Finding:
-        level = table["uniform_level"]
-        inside = within_a_stretch(table, "II") & _both_ends(level > 0)
-        up, down = steps_up(level) & inside, steps_down(level) & inside
-        other = inside & ~down
-        everything = int((other & _both_ends(all_contributed(table))).sum())
-        return steps(
-            level,
-            inside,
-            "down",
-            f"less at {int(down.sum())}, the same at {int((other & ~up).sum())}, more at "
-            f"{int(up.sum())} of {int(inside.sum())} steps within a stretch",
-            f"at {everything} of the {int(other.sum())} steps at which it is not less they "
-            "contribute all their data, before and after",
+        level, (inside, capped) = table["uniform_level"], _chosen(table, "II")
+        up, down = (int((way(level) & inside).sum()) for way in (steps_up, steps_down))
+        size = int(inside.sum())
+        ours = (
+            f"less at {down}, the same at {size - up - down}, more at {up} of {size} steps within "
+            f"a stretch{capped}"
         )
+        return steps(level, inside, "down", ours, "it is not less at all of these")
 
     text = "Without a critical client, under the same number of free riders, converted clients "
     return judge(f"{text}choose less data as {symbol} grows.", table, check)
+
+
+def _chosen(table: FigureData, case: str) -> tuple[Column, str]:
+    """Steps within a stretch that show how what converted clients choose changes, and the others.
+
+    Those who contribute all they have would contribute more if they had it (`RULES`).
+    """
+    level, part = table["uniform_level"], ~all_contributed(table)
+    agreed = within_a_stretch(table, case) & _both_ends(level > 0)
+    chosen = agreed & part[1:] & (part[:-1] | steps_down(level))
+    others = int((agreed & ~chosen).sum())
+    return chosen, f"; at {others} others they contribute all their data" if others else ""
 
 
 def _both_ends(there: Column) -> Column:
@@ -308,16 +313,24 @@ def critical_client_contributes_less(table: FigureData, text: str) -> Claim:
 
 def level_in_case_i(table: FigureData, text: str, why: str) -> Claim:
     """The level rises along the flat side of a tooth."""
-    return judge(text, table, partial(_rises_in_case_i, column="uniform_level", why=why))
+
+    def check(table: FigureData) -> Finding:
+        inside, capped = _chosen(table, "I")
+        return _rises(table["uniform_level"], inside, capped, why)
+
+    return judge(text, table, check)
 
 
 def total_in_case_i(table: FigureData, text: str, why: str) -> Claim:
     """The total rises there."""
-    return judge(text, table, partial(_rises_in_case_i, column="uniform_total", why=why))
+
+    def check(table: FigureData) -> Finding:
+        return _rises(table["uniform_total"], within_a_stretch(table, "I"), "", why)
+
+    return judge(text, table, check)
 
 
-def _rises_in_case_i(table: FigureData, column: str, why: str) -> Finding:
-    inside, values = within_a_stretch(table, "I"), table[column]
+def _rises(values: Column, inside: Column, capped: str, why: str) -> Finding:
     up, down = (int(way(values)[inside].sum()) for way in (steps_up, steps_down))
-    ours = f"up at {up}, down at {down} of {int(inside.sum())} steps within a stretch"
+    ours = f"up at {up}, down at {down} of {int(inside.sum())} steps within a stretch{capped}"
     return steps(values, inside, "up", ours, why)

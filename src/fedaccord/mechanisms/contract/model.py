@@ -29,7 +29,7 @@ from fedaccord.game.consortium import Consortium
 from fedaccord.game.law import Law
 from fedaccord.game.rules import LARGEST_AMOUNT, broken_shared_rules
 from fedaccord.numbers import BoolArray, FloatArray, as_text
-from fedaccord.record import Columns, Record, Tables
+from fedaccord.record import Columns, Record, Tables, Value
 
 Information = Literal["complete", "weak", "strong"]
 """What the server knows: each client's type (complete), the number of clients of each type (weakly
@@ -46,7 +46,7 @@ approximately."""
 
 
 @dataclass(frozen=True, init=False, eq=False)
-class ContractModel:
+class ContractModel(Value):
     """The types of clients, with one number per type, and the server."""
 
     cost_per_sample: FloatArray
@@ -293,7 +293,7 @@ _RULES = {"delay": "0 or more", "cost_per_sample": "more than 0"}
 
 
 def load_types(path: str | Path, consortium: Consortium) -> dict[str, tuple[float, ...]]:
-    """The columns `delay` and `cost_per_sample` of a CSV or XLSX file, in the order of the clients.
+    """The columns `delay` and `cost_per_sample` of a spreadsheet, in the order of the clients.
 
     Besides `name` the file has one of them or both. The result has only the columns of the file,
     so `Contract(**load_types(...))` uses its default for the other.
