@@ -31,7 +31,8 @@ from fedaccord.agreement.monitoring import BELIEVED, Monitoring
 from fedaccord.agreement.patience import equilibrium_of
 from fedaccord.agreement.punishment import Punishment, PunishmentName, as_punishment
 from fedaccord.agreement.reasons import TOO_FEW_AUDITS, why_none
-from fedaccord.agreement.solve import Robust, Terms, in_own_samples, individual_of
+from fedaccord.agreement.robust import Terms
+from fedaccord.agreement.solve import Robust, in_own_samples, individual_of
 from fedaccord.checks import check_number
 from fedaccord.errors import InvalidInput
 from fedaccord.game.consortium import Consortium

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,12 +18,10 @@ from fedaccord.agreement.agreement import Agreement, FirstConverted
 from fedaccord.agreement.enforcement import ScaledGame
 from fedaccord.agreement.monitoring import BELIEVED, Monitoring
 from fedaccord.agreement.patience import smallest_discount_factor
+from fedaccord.agreement.robust import Terms
 from fedaccord.game.equilibrium import Equilibrium
 from fedaccord.game.law_rows import rows_of
 from fedaccord.game.measured import beyond
-
-if TYPE_CHECKING:
-    from fedaccord.agreement.solve import Terms
 
 ONE_ALONE = "it takes at least two clients to agree on something"
 NOTHING_WHOLE = "in whole samples nothing is left of the agreement"

@@ -12,16 +12,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import Literal, get_args
 
 import numpy as np
 
 from fedaccord.agreement import individual, uniform
 from fedaccord.agreement.agreement import Agreement, FirstConverted, Objective, SolvedKind
-from fedaccord.agreement.box import Box
-from fedaccord.agreement.enforcement import ScaledGame, scale_one
+from fedaccord.agreement.enforcement import ScaledGame
 from fedaccord.agreement.fair import NO_UNIFORM_SHARE, FairShare
 from fedaccord.agreement.monitoring import BELIEVED, Monitoring
 from fedaccord.agreement.objectives import least_cost_profile, total_cost
@@ -39,7 +37,7 @@ from fedaccord.agreement.reasons import (
     why_no_uniform,
     why_none,
 )
-from fedaccord.agreement.robust import game_of_laws, solve_for_all
+from fedaccord.agreement.robust import Terms, solve_for_all
 from fedaccord.agreement.whole import largest_whole_profile
 from fedaccord.checks import check_choice, check_type
 from fedaccord.errors import InvalidInput, Problem
@@ -140,60 +138,6 @@ def solve_agreement(
         laws=others,
         ranges=None if terms.box is None else equilibrium.consortium.ranges,
     )
-
-
-@dataclass(frozen=True)
-class Terms:
-    """What an agreement is to hold for, in samples of quality 1."""
-
-    equilibrium: Equilibrium
-    margin: float
-    punishment: Punishment
-    nobody_worse: bool
-    over_ranges: bool
-    monitoring: Monitoring
-    others: Law | None = None
-    """Laws (rows) that it is to hold for besides the consortium's own."""
-
-    @property
-    def law(self) -> Law:
-        """The consortium's own law: of a measured one, the one that fits best."""
-        return self.equilibrium.consortium.law
-
-    @cached_property
-    def box(self) -> Box | None:
-        """The types that clients may have; None: exactly those that are stated."""
-        ranges = self.equilibrium.consortium.ranges
-        if not self.over_ranges or ranges is None:
-            return None
-        agreed = self.margin, self.punishment, self.nobody_worse, self.monitoring
-        return Box(self.equilibrium, ranges, *agreed)
-
-    @cached_property
-    def stated(self) -> ScaledGame:
-        """The game of the numbers as stated and the fitted law."""
-        game = scale_one(
-            self.equilibrium,
-            self.margin,
-            self.punishment,
-            nobody_worse=self.nobody_worse,
-            monitoring=self.monitoring,
-        )
-        return game if self.box is None else self.box.stated(game)
-
-    @property
-    def fitted(self) -> ScaledGame:
-        """The game of the fitted law, with every client in its worst corner."""
-        if self.box is None:
-            return self.stated
-        return self.box.game(self.equilibrium.consortium.law, 1)
-
-    def game(self, laws: Law) -> ScaledGame:
-        """One row for each of the laws, with every client in its worst corner."""
-        if self.box is not None:
-            return self.box.game(laws, laws.value.shape[1])
-        agreed = self.margin, self.punishment, self.monitoring
-        return game_of_laws(self.equilibrium, laws, *agreed, nobody_worse=self.nobody_worse)
 
 
 def _other_laws(law: Law, given: Sequence[Law] | None, *, robust: bool) -> Law | None:
