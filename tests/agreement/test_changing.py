@@ -346,7 +346,7 @@ def test_least_total_cost_settles_where_it_is_between_the_bounds() -> None:
     )
     fewer = State("fewer", without=["client-2"], samples=[200, 540, 556, 16])
     changing = ChangingConsortium(everyone, [State("all"), fewer], [[0.85, 0.15], [0.6, 0.4]])
-    agreement = solve_changing(changing, punishment="suspension")
+    agreement = solve_changing(changing, objective="least total cost", punishment="suspension")
     assert agreement.steps < 60
     assert certify_changing(agreement).holds
 
