@@ -19,6 +19,7 @@ from fedaccord.errors import MISSING, UNKNOWN_KEY, InvalidInput, Problem
 from fedaccord.files.clients import CPU_FIELDS, FIELDS, broken, check_clients, load_clients
 from fedaccord.files.law import LawTable, read_laws
 from fedaccord.files.numerals import InThreeDecimals
+from fedaccord.files.questions import YES, Question, asks_now, unusual
 from fedaccord.files.ranged import RangedRows, pairs_of, read_number_or_range
 from fedaccord.files.ranges import Range
 from fedaccord.files.reading import (
@@ -111,6 +112,8 @@ class _Shared(BaseModel):
     """For each state, the probabilities of those that may follow it; it lasts if it has none."""
     classes: Any = None
     """Ranges for clients that leave a number out: a table for each class that clients name."""
+    sure: list[str] = []
+    """Questions about unlikely numbers that are answered: the numbers are right."""
 
 
 _INNER: dict[str, type[BaseModel]] = {"cpu": _Cpu, "law": LawTable}
@@ -154,7 +157,35 @@ def build_consortium(data: dict[str, Any], path: Path) -> Consortium:
         slot=slot_in_words(slot) if (slot := data.get("slot", "").strip()) else "",
         ranges=ranges or None,
     )
+    _ask_about(consortium, data, path)
     return _with_turnover(consortium, data, path)
+
+
+def unlikely(consortium: Consortium, data: Mapping[str, Any]) -> list[Question]:
+    """What is asked about a consortium's numbers, unless its file says that they are right."""
+    numbers = {
+        field: getattr(consortium, field) for field in ("valuation", "cost_per_sample", "samples")
+    }
+    sure = data.get("sure", ())
+    return list(unusual(numbers, consortium.names, consortium.currency, sure))
+
+
+def _ask_about(consortium: Consortium, data: Mapping[str, Any], path: Path) -> None:
+    """Ask about unlikely numbers; if nobody is there, a note asks, and nothing is refused."""
+    found = unlikely(consortium, data)
+    if not found:
+        return
+    sure = json.dumps(sorted({*data.get("sure", ()), *(each.key for each in found)}))
+    keep = f"sure = {sure} above the clients of the consortium file says so"
+    asks = asks_now()
+    for question in found:
+        if asks is None:
+            tell([f"{question.text} If all is right, {keep}"], path)
+        elif asks(question) != YES:
+            wrong = "is in question; correct it, or say that it is right. Nothing was done"
+            raise InvalidInput(wrong, str(path), field=question.field)
+    if asks is not None:
+        tell([f"the numbers are taken as right; {keep} for good"], path)
 
 
 def _with_turnover(consortium: Consortium, data: dict[str, Any], path: Path) -> Consortium:

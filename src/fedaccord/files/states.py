@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from fedaccord.checks import no_such_client, normalised, shown, unknown
+from fedaccord.checks import client_meant, no_such_client, shown, unknown
 from fedaccord.errors import MISSING, UNKNOWN_KEY, InvalidInput, Problem
 from fedaccord.files.consortium import build_consortium, load_description
 from fedaccord.files.reading import Mistakes
@@ -179,10 +179,13 @@ def _clients(
     """The clients that have other numbers than usual, and their positions."""
     found: dict[int, StateClient] = {}
     for k, client in enumerate(table.clients):
-        place, name = f"states[{o}].clients[{k}].name", normalised(client.name.strip())
-        if name not in everyone.names:
-            mistakes.add(Problem("name", no_such_client(name, everyone.names), place))
-        elif everyone.index(name) in found:
+        place, name = f"states[{o}].clients[{k}].name", client.name
+        try:
+            name = client_meant(name, everyone.names)
+        except InvalidInput as error:
+            mistakes.add(Problem("name", error.problems[0].message, place))
+            continue
+        if everyone.index(name) in found:
             mistakes.add(Problem("name", f"{shown(name)} is there twice", place))
         else:
             found[everyone.index(name)] = client

@@ -28,7 +28,7 @@ from fedaccord.console.workshop.shared_fields import read_shared
 from fedaccord.errors import UNKNOWN_KEY, FedaccordError, InvalidInput, Problem
 from fedaccord.files.cells import Cell, Sheet, Stored
 from fedaccord.files.clients import CPU_FIELDS, ClientsRead, read_clients
-from fedaccord.files.consortium import build_consortium, unknown_keys
+from fedaccord.files.consortium import build_consortium, unknown_keys, unlikely
 from fedaccord.files.questions import Question, mark_questions, unknown_question
 from fedaccord.files.ranges import as_range
 from fedaccord.files.states import build_changing
@@ -95,7 +95,7 @@ def review(draft: Draft) -> FormRead:
     if form.rows:
         _check_draft(draft, form, problems, others)
     if not problems and not others:
-        return FormRead(form, draft, {})
+        return FormRead(form, draft, {}, questions=_unlikely(draft))
     typed = _typed(draft, form, form, problems.keys())
     questions = [*typed.questions, *_unknown(draft)]
     return FormRead(form, draft, problems | typed.problems, others, questions)
@@ -135,6 +135,19 @@ def _unknown(draft: Draft) -> list[Question]:
     """Whether the keys that mean nothing are to be left out, if there are any."""
     keys = dict.fromkeys(str(way[-1]) for way in unknown_keys(draft.data))
     return [unknown_question(list(keys))] if keys else []
+
+
+def _unlikely(draft: Draft) -> list[Question]:
+    """What is asked about unlikely numbers of a table that is complete."""
+    return unlikely(draft.consortium, draft.data) if draft.is_complete else []
+
+
+def surely(draft: Draft, keys: Sequence[str]) -> Draft:
+    """The draft which says that the numbers are right that these questions are about."""
+    data = draft.data
+    sure: Value = sorted({*data.get("sure", ()), *keys})
+    rows = [TableRow(n, {}) for n in range(len(data.get("clients", [])))]
+    return Draft(with_table(draft.text, {"sure": sure}, rows))
 
 
 def without_blanks(form: Form) -> Form:
