@@ -429,6 +429,11 @@ class Verdict(_Output):
     """Laws from other random numbers, which it was not made for."""
     over_ranges: HeldOver | None
     """Over all numbers within the ranges; null if the numbers are exact."""
+
+
+class SolvedVerdict(Verdict):
+    """Whether the agreement that was found is proved, and who depends on all taking part."""
+
     would_slip_if_one_is_out: list[str]
     """Who would slip, too, while another client is suspended."""
 
@@ -598,7 +603,7 @@ class Solution(_Output):
     consortium: Consortium
     equilibrium: Equilibrium
     agreement: Agreement
-    certificate: Verdict
+    certificate: SolvedVerdict
     coalition: LeavingGroup | None
     """Null if no group would do better on its own, or if everyone reverts after a slip."""
     law: Law

@@ -51,8 +51,9 @@ def test_what_is_missing_and_what_is_unknown_is_told_by_the_problem(
 ) -> None:
     """Pages treat these differently, however their messages are worded."""
     for wording in ("is missing", "has to be given"):
-        monkeypatch.setattr("fedaccord.errors.MISSING", wording)
-        assert Problem("name", f"{wording}, and others have it").is_missing
+        with monkeypatch.context() as reworded:
+            reworded.setattr("fedaccord.errors.MISSING", wording)
+            assert Problem("name", f"{wording}, and others have it").is_missing
     assert Problem("name", "unknown key; did you mean 'names'?").is_unknown_key
     assert not Problem("name", "must not be empty").is_missing
     assert not Problem("name", "must not be empty").is_unknown_key
