@@ -28,6 +28,9 @@ from fedaccord.protocol.terms import Terms, load_terms
 from fedaccord.protocol.terms_text import terms_text
 from fedaccord.signing.keys import load_key
 
+REPLACES = "say that it replaces the old one"
+"""What is asked of whoever admits a card with another key than the member's card before."""
+
 
 @dataclass(frozen=True)
 class Members:
@@ -231,7 +234,7 @@ def _wrong_in(
     ):
         return (
             f"{sent.client} has another signing key already; call it, and if the new one is really "
-            "its own, take the card with --replace"
+            f"its own, {REPLACES}"
         )
     if known not in (None, sent) and _is_rotated(terms, sent):
         return (
@@ -279,8 +282,8 @@ def _keys(app: Path, terms: Terms, cards: dict[str, Card], replaced: Container[s
         elif clients[name] != written and name not in replaced:
             problems.append(
                 f"{app_terms(app)}: keys.clients: {name} has another key there than on its card, "
-                "and the card's key has not signed that one; put the card's key back, or take a "
-                "card with the new key, with --replace"
+                "and the card's key has not signed that one; put the card's key back, or send a "
+                f"card with the new key and {REPLACES}"
             )
     if problems:
         raise InvalidInput(problems)

@@ -9,6 +9,7 @@ import typer
 from fedaccord.checks import escaped
 from fedaccord.cli.check_lines import show_checks
 from fedaccord.cli.options import FormatOption, LogFormatOption, from_one
+from fedaccord.errors import InvalidInput, Problem
 
 if TYPE_CHECKING:
     from fedaccord.deployment.admission import Members
@@ -44,6 +45,7 @@ def admit(
     channel: whoever sends a card in a member's name can speak for it. After the terms in APP were
     changed by hand, run it without FILE: invitation.toml and to-sign.toml then have these terms.
     """
+    from fedaccord.deployment.admission import REPLACES
     from fedaccord.deployment.admission import admit as take
     from fedaccord.deployment.cards import Card, load_sent
     from fedaccord.deployment.invitation import host_of
@@ -55,7 +57,18 @@ def admit(
     )
 
     sent_files = files or []
-    members = take(app, sent_files, replaces=replace)
+    try:
+        members = take(app, sent_files, replaces=replace)
+    except InvalidInput as error:
+        raise InvalidInput(
+            [
+                Problem(
+                    one.field, one.message.replace(REPLACES, f"{REPLACES}: --replace"), one.place
+                )
+                for one in error.problems
+            ],
+            error.source,
+        ) from None
     for path in sent_files:
         sent = load_sent(path)
         if isinstance(sent, Card):
