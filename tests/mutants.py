@@ -54,6 +54,8 @@ MEMORY = 4 << 30
 LIBRARIES = {"numpy", "scipy", "pydantic", "cryptography", "sqlalchemy"}
 """Imported once, if the tests need them; the package itself is imported for each mutant."""
 BAR = 0.9
+UNCHANGED = {"frozen", "axis"}
+"""Arguments: no test writes to a record, and the last of two axes is -1 as well as 1."""
 
 COMPARED = {
     ast.Lt: (ast.LtE, ast.GtE), ast.LtE: (ast.Lt, ast.Gt), ast.Gt: (ast.GtE, ast.LtE),
@@ -98,7 +100,7 @@ class Mutator(ast.NodeTransformer):
         """The node, or what it is changed to."""
         if isinstance(node, ast.Raise | ast.JoinedStr | ast.Import | ast.ImportFrom):
             return self.chosen(node) or node  # the wording of errors is tested by people
-        if isinstance(node, ast.keyword) and node.arg == "frozen":
+        if isinstance(node, ast.keyword) and node.arg in UNCHANGED:
             return node
         if not isinstance(node, ast.FunctionDef | ast.ClassDef):
             if (change := self.chosen(node)) is not None:
