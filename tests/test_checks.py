@@ -13,8 +13,10 @@ from fedaccord.checks import (
     check_installed,
     check_number,
     check_whole,
+    client_meant,
     no_such_client,
     shown,
+    unusable_names,
     wrong_number,
     wrong_whole,
 )
@@ -99,3 +101,63 @@ def test_how_values_are_shown() -> None:
     assert [shown(True), shown({}), shown([])] == ["true", "a table", "a list"]
     assert [shown(np.float64(0.5)), shown(np.int64(3)), shown(50.0)] == ["0.5", "3", "50.0"]
     assert len(shown("x" * 100)) == 40
+
+
+@pytest.mark.parametrize(
+    ("other", "wrong"),
+    [
+        ("St Mary", "'St Mary' is the name of clients[0] already"),
+        ("St Mary ", "'St Mary ' is the name of clients[0] already, written 'St Mary'"),
+        ("st mary", "'st mary' is the name of clients[0] already, written 'St Mary'"),
+        ("St  Mary", "'St  Mary' is the name of clients[0] already, written 'St Mary'"),
+        ("\uff33t Mary", "'\uff33t Mary' is the name of clients[0] already, written 'St Mary'"),
+        (
+            "St M\u0430ry",
+            "'St M\u0430ry' looks like 'St Mary', the name of clients[0]: "
+            "it has a CYRILLIC SMALL LETTER A",
+        ),
+        (
+            "St \u039cary",
+            "'St \u039cary' looks like 'St Mary', the name of clients[0]: "
+            "it has a GREEK CAPITAL LETTER MU",
+        ),
+    ],
+)
+def test_names_that_are_one_or_look_like_one(other: str, wrong: str) -> None:
+    assert list(unusable_names(["St Mary", "Riverside", other], lambda n: f"clients[{n}]")) == [
+        (2, wrong)
+    ]
+    numbers = {"valuation": 1.0, "cost_per_sample": 1.0, "samples": [9, 9], "discount_factor": 0.5}
+    with pytest.raises(fa.InvalidInput):
+        fa.Consortium(**numbers, rounds=1, names=["St Mary", other])  # type: ignore[arg-type]
+
+
+def test_the_odd_letter_is_named_whoever_has_it() -> None:
+    found = list(unusable_names(["St M\u0430ry", "St Mary"], lambda n: f"clients[{n}]"))
+    assert [wrong for _, wrong in found] == [
+        "'St Mary' looks like 'St M\u0430ry', the name of clients[0]: "
+        "that one has a CYRILLIC SMALL LETTER A"
+    ]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["\u0420\u0438\u043c", "Rom", "\u03a1\u03ce\u03bc\u03b7"],  # Rim, Rom, Rome
+        ["Zürich", "Zurich"],  # an accent is seen
+        ["A1", "AI"],
+        ["\u5317", "\u5357"],
+    ],
+)
+def test_names_in_any_script_that_differ(names: list[str]) -> None:
+    assert list(unusable_names(names, str)) == []
+
+
+def test_who_is_meant() -> None:
+    names = ["Riverside", "St Mary"]
+    for name in ("St Mary", "st mary", " St  Mary", "\uff33t Mary"):
+        assert client_meant(name, names) == "St Mary"
+    with pytest.raises(fa.InvalidInput, match="it has a CYRILLIC SMALL LETTER A and looks like"):
+        client_meant("St M\u0430ry", names)
+    with pytest.raises(fa.InvalidInput, match="did you mean 'St Mary'"):
+        client_meant("St Marie", names)

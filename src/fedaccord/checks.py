@@ -155,25 +155,114 @@ def refuse_subclass(field: str, cls: type, *supported: type, instead: str) -> No
 # --- Clients' names ------------------------------------------------------------------------
 
 
-def normalised(name: str) -> str:
-    """A client's name in Unicode's composed form (NFC), so that its spellings are equal.
+def composed(name: str) -> str:
+    """A name in Unicode's composed form (NFC), in which names are signed.
 
-    >>> normalised("Ame\u0301lie") == "Am\u00e9lie"
+    >>> composed("Ame\u0301lie") == "Am\u00e9lie"
     True
     """
     return unicodedata.normalize("NFC", name) if isinstance(name, str) else name
 
 
+def normalised(name: str) -> str:
+    """The same without the blanks around it, as names are taken from people and files."""
+    return composed(name).strip() if isinstance(name, str) else name
+
+
+_LIKE_LATIN = str.maketrans(
+    "АВЕЅІЈКМНОРСТУХҮԚԜаеоѕіјрсухԁԛԝһΑΒΕΖΗΙΚΜΝΟΡΤΥΧαονρϳι",
+    "ABESIJKMHOPCTYXYQWaeosijpcyxdqwhABEZHIKMNOPTYXaovpji",
+)
+"""Cyrillic and Greek letters that look like Latin ones, and these."""
+
+
+def compared(name: str) -> str:
+    """A name as it is compared with others: without regard to case, width and blanks.
+
+    >>> compared(" ＳT  Mary") == compared("St mary")
+    True
+    """
+    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+
+
+def _looks(name: str) -> str:
+    """The same for names that are told apart by eye."""
+    return compared(unicodedata.normalize("NFKC", name).translate(_LIKE_LATIN))
+
+
+def _odd_letter(name: str, other: str) -> str:
+    """Which letter of a name is none of the other, though it looks like one."""
+    composed_name, known = unicodedata.normalize("NFKC", name), compared(other)
+    odd = [c for c in composed_name if c.casefold() not in known and not c.isspace()]
+    return unicodedata.name(odd[0], f"U+{ord(odd[0]):04X}") if odd else ""
+
+
 def unusable_names(names: Sequence[str], where: Callable[[int], str]) -> Iterator[tuple[int, str]]:
-    """Positions of names that are empty or taken, and why; `where` points at the first bearer."""
-    if len(set(names)) == len(names) and all(isinstance(n, str) and n.strip() for n in names):
+    """Positions of names that are empty, taken, or look like another, and why.
+
+    `where` points at the first bearer. Two names that differ in case, width or blanks are one, and
+    so are two that look alike because one has letters of another script.
+
+    >>> for n, wrong in unusable_names(["St Mary", "St M\u0430ry"], lambda n: f"clients[{n}]"):
+    ...     print(n, wrong)
+    1 'St Mаry' looks like 'St Mary', the name of clients[0]: it has a CYRILLIC SMALL LETTER A
+    """
+    if _are_distinct(names):
         return  # the common case, quickly
     seen: dict[str, int] = {}
+    spelled: dict[str, int] = {}
+    looks: dict[str, int] = {}
     for n, name in enumerate(names):
         if not isinstance(name, str) or not name.strip():
             yield n, "must not be empty"
-        elif seen.setdefault(name, n) != n:
-            yield n, f"{name!r} is the name of {where(seen[name])} already"
+            continue
+        first = seen.setdefault(name, n)
+        same = spelled.setdefault(compared(name), n)
+        alike = looks.setdefault(_looks(name), n)
+        if first != n:
+            yield n, f"{name!r} is the name of {where(first)} already"
+        elif same != n:
+            yield n, f"{name!r} is the name of {where(same)} already, written {names[same]!r}"
+        elif alike != n:
+            odd = _odd_letter(name, names[alike])
+            whose = f"{name!r} looks like {names[alike]!r}, the name of {where(alike)}"
+            other = _odd_letter(names[alike], name)
+            is_odd = odd and not odd.startswith("LATIN")
+            yield n, f"{whose}: {'it' if is_odd else 'that one'} has a {odd if is_odd else other}"
+
+
+def _are_distinct(names: Sequence[str]) -> bool:
+    """Whether names are known at a glance to be usable."""
+    try:
+        text = "\n".join(names)
+    except TypeError:
+        return False
+    forms = [text.casefold()]
+    if not text.isascii():
+        wide = unicodedata.normalize("NFKC", text)
+        forms = [wide.casefold(), wide.translate(_LIKE_LATIN).casefold()]
+    for form in forms:
+        lines = form.split("\n")
+        if "  " in form or "\t" in form or len(set(lines)) < len(names):
+            return False
+        if len(lines) > len(names) or not all(line and line == line.strip() for line in lines):
+            return False
+    return True
+
+
+def client_meant(name: str, names: Sequence[str]) -> str:
+    """The client that a name means, as it is written among the `names`; refused if there is none.
+
+    >>> client_meant("st mary ", ["Riverside", "St Mary"])
+    'St Mary'
+    """
+    wanted = normalised(name)
+    if wanted in names:
+        return wanted
+    same = [each for each in names if compared(each) == compared(wanted)]
+    if len(same) == 1:
+        return same[0]
+    raise InvalidInput(no_such_client(name, names))
 
 
 def no_such_client(name: str, names: Sequence[str]) -> str:
@@ -184,6 +273,8 @@ def no_such_client(name: str, names: Sequence[str]) -> str:
     """
     close = closest(name, names)
     hint = f"did you mean {close!r}?" if close is not None else f"the first is {shown(names[0])}"
+    if close is not None and _looks(close) == _looks(name) and (odd := _odd_letter(name, close)):
+        hint = f"it has a {odd} and looks like {close!r}"
     return f"there is no client called {shown(name)}; {hint}"
 
 

@@ -639,6 +639,7 @@ AMOUNTS = st.floats(1e-6, 1e12).map(lambda value: float(f"{value:.12g}"))
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::fedaccord.FileNote")  # any numbers, also unlikely ones
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(
@@ -848,7 +849,7 @@ def file_with(*, top: str = "", member: str = "") -> bytes:
     [
         ("samples = 42.000", "r0-samples", "dot=thousands", 42_000),
         ("samples = 42.000", "r0-samples", "dot=decimal", 42),
-        ("valuation = 7.000", "r0-valuation", "dot=thousands", 7_000),
+        ("valuation = 350.000", "r0-valuation", "dot=thousands", 350_000),
         ("discount_factor = 97", "r0-discount_factor", "percent=yes", 0.97),
         ("discount_factor = 97", "discount_factor", "percent=yes", 0.97),
         ("rounds = 50.000", "rounds", "dot=decimal", 50),
@@ -922,3 +923,21 @@ def test_what_the_table_does_not_have_is_corrected_in_the_file(client: TestClien
     page = upload(client, "c.toml", file_with(member='class = "x"'))
     assert problems(page.text)[0].startswith("class: unknown class 'x'; there are no [classes]; ")
     assert "correct it in the file and upload the file again" in page.text
+
+
+# --- Numbers that are possible and unlikely ------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore::fedaccord.FileNote")
+def test_an_unlikely_number_is_asked_about_until_somebody_is_sure(client: TestClient) -> None:
+    page = upload(client, "c.toml", file_with(member="valuation = 7_000"))
+    assert len(questions(page.text)) == 1
+    assert "The valuation of North is 7000" in page.text
+    assert draft_of(page).is_complete  # nothing is refused
+    again = edit(client, page)
+    assert again.url.query == b"saved=yes"
+    assert len(questions(again.text)) == 1
+    sure = edit(client, again, answer__valuation="yes")
+    assert questions(sure.text) == []
+    assert draft_of(sure).data["sure"] == ["valuation"]
+    assert draft_of(sure).data["clients"][0]["valuation"] == 7_000

@@ -11,6 +11,7 @@ import fedaccord as fa
 from fedaccord.files import reading as text_file
 from fedaccord.files.client_text import check_has_tables
 from fedaccord.files.consortium import example_consortium, example_text
+from fedaccord.files.questions import asking
 from fedaccord.files.tables import load_profile
 
 HEAD = "rounds = 50\ndiscount_factor = 0.8\n"
@@ -431,3 +432,81 @@ def test_thousands_that_toml_takes_for_decimals(tmp_path: Path, line: str) -> No
     with pytest.raises(fa.InvalidInput, match=f"{line.split()[2]} is .* in TOML; write ") as raised:
         fa.load_consortium(path)
     assert [problem.field for problem in raised.value.problems] == [key]
+
+
+# --- Numbers that are possible and unlikely ------------------------------------------------
+
+
+def clients_of(*numbers: tuple[float, float, float]) -> str:
+    """A file whose clients have these valuations, costs per sample and samples."""
+    rows = [
+        f'[[clients]]\nname = "c{n}"\nvaluation = {valuation}\ncost_per_sample = {cost}\n'
+        f"samples = {samples}\n"
+        for n, (valuation, cost, samples) in enumerate(numbers)
+    ]
+    return HEAD + "\n".join(rows)
+
+
+ODD_VALUATION = clients_of((120_100, 0.004, 9_000), (1_501, 0.004, 8_000))
+ODD_COST = clients_of((700_000, 400_000, 9_000), (700_000, 0.004, 9_000))
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "words"),
+    [
+        (
+            ODD_VALUATION,
+            "valuation",
+            "The valuation of c1 is 1501, and half of the others have 120",
+        ),
+        (ODD_COST, "cost_per_sample", "One sample of c0 costs 400,000 in every slot"),
+        (  # one is meant for a loss of 1, and the others for a point
+            clients_of((1_500, 0.1, 900), (1_300, 0.1, 900), (1_700, 0.1, 900), (1.4e5, 0.1, 900)),
+            "valuation",
+            "The valuation of c3 is 140000, and half of the others have 1500",
+        ),
+    ],
+)
+def test_unlikely_numbers_are_asked_about(tmp_path: Path, text: str, key: str, words: str) -> None:
+    file = tmp_path / "c.toml"
+    file.write_text(text, "utf-8")
+    with pytest.warns(fa.FileNote) as told:
+        fa.load_consortium(file)
+    assert len(told) == 1
+    assert words in str(told[0].message)
+    assert f'sure = ["{key}"] above the clients' in str(told[0].message)
+    file.write_text(f'sure = ["{key}"]\n{text}', "utf-8")
+    fa.load_consortium(file)  # a note would be an error
+    file.write_text(text, "utf-8")
+    with asking(lambda _: "yes"), pytest.warns(fa.FileNote, match="are taken as right"):
+        fa.load_consortium(file)
+    with asking(lambda _: ""), pytest.raises(fa.InvalidInput, match=f"{key}: is in question"):
+        fa.load_consortium(file)
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        [(120_100, 0.004, 9_000), (1_501, 0.004, 120)],  # as small as it is
+        [(120_100, 0.004, 9_000), (3_100, 0.004, 9_000)],  # 39 times
+        [(120_100, 0.004, 9_000), (400, 0.004, 9_000)],  # 300 times: no slip of a unit
+        [(120_100, 0.004, 900), (1_501, 0.004, 900), (13_000, 0.004, 900), (130_000, 0.004, 900)],
+        [(1.0, 0.985e-8, 10_000), (1.0, 0.985e-8, 10_000)],  # the paper's
+        [(2e6, 9_999, 900)],
+        [(2e6, 19_999, 900)],  # less than a percentage point
+        [(5, 9, 900)],  # toy numbers
+    ],
+)
+def test_wide_numbers_are_not_asked_about(
+    tmp_path: Path, numbers: list[tuple[float, float, float]]
+) -> None:
+    (tmp_path / "c.toml").write_text(clients_of(*numbers), "utf-8")
+    assert fa.load_consortium(tmp_path / "c.toml").size == len(numbers)
+
+
+def test_a_table_with_an_unlikely_number_is_asked_about() -> None:
+    rows = "name;samples;value;cost per sample\nA;9000;120100;0,004\nB;9000;1501;0,004\n"
+    read = fa.read_clients(rows)
+    assert read.problems == ()
+    assert [question.key for question in read.questions] == ["valuation"]
+    assert fa.read_clients(rows, answers={"valuation": "yes"}).questions == ()

@@ -86,6 +86,7 @@ def assert_only_changed(before: fa.Consortium, after: fa.Consortium, changes: di
 NUMBERS = st.floats(1e-12, 1e6)
 
 
+@pytest.mark.filterwarnings("ignore::fedaccord.FileNote")  # any numbers, also unlikely ones
 @given(
     st.dictionaries(
         st.sampled_from(["Inline", "Dotted", "Table", "Number"]),

@@ -262,3 +262,51 @@ def test_an_interview_goes_into_a_text_that_is_not_complete() -> None:
     assert first == {"name": "A"}
     assert second["valuation"] == result.client.valuation
     assert "# new" in changed
+
+
+@pytest.mark.parametrize(
+    ("answers", "key", "words"),
+    [
+        ({"years_used": 1500}, "years_used", "A case would be used for 1500 years"),
+        (
+            {"annotation_minutes": None, "annotation_cost": 400_000},
+            "annotation_cost",
+            "one case would cost 400000 EUR",
+        ),
+        ({"prevalence": 0.006}, "prevalence", "always says 'no finding' is right in 99.4 %"),
+        ({"prevalence": 0.995}, "prevalence", "always says 'a finding' is right in 99.5 %"),
+        ({"uncaught": None}, "uncaught", "100 % of the model's mistakes would have consequences"),
+    ],
+)
+def test_unlikely_answers_until_somebody_is_sure(
+    answers: dict[str, Any], key: str, words: str
+) -> None:
+    found = fa.interview(HOSPITAL | answers).doubts
+    assert any(words in doubt for doubt in found)
+    rest = fa.interview(HOSPITAL | answers | {"sure": [key, "cost_per_sample"]}).doubts
+    assert not any(words in doubt for doubt in rest)
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        {"years_used": 30},
+        {"annotation_minutes": None, "annotation_cost": 9_999},
+        {"prevalence": 0.01},
+        {"uncaught": "100 %"},
+    ],
+)
+def test_answers_that_are_only_unusual(answers: dict[str, Any]) -> None:
+    found = fa.interview(HOSPITAL | answers | {"sure": ["cost_per_sample"]}).doubts
+    words = ("used for", "Annotating", "always says", "of the model's mistakes")
+    assert not any(word in doubt for doubt in found for word in words)
+
+
+def test_what_one_is_sure_about_must_be_a_question() -> None:
+    for sure, words in (
+        (["yeas_used"], "nothing is asked about 'yeas_used'; did you mean 'years_used'?"),
+        ("years_used", "must be a list of questions, got 'years_used'"),
+    ):
+        with pytest.raises(fa.InvalidInput) as refused:
+            fa.interview(HOSPITAL | {"sure": sure})
+        assert words in str(refused.value)

@@ -1,7 +1,9 @@
 """The ledger in a database: what is appended is there, in order, for good, for one writer."""
 
 import json
+import os
 import sqlite3
+import stat
 import subprocess
 import sys
 import time
@@ -19,6 +21,7 @@ from sqlalchemy.exc import DBAPIError
 from typer.testing import CliRunner
 
 from fedaccord.cli import app
+from fedaccord.console.room.database import Database
 from fedaccord.errors import FedaccordError
 from fedaccord.ledger.access import LedgerInUse
 from fedaccord.ledger.chain import START, Checkpoint, Fact, broken_links
@@ -488,3 +491,37 @@ def test_a_few_entries_of_a_long_ledger(path: Path) -> None:
         last = ledger.last(), ledger.last("slot")
         assert [entry.number for entry in last if entry is not None] == [9, 7]
         assert ledger.last("settlement") is None
+
+
+def test_a_commit_returns_when_it_is_on_disk(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also with a SQLite that was built to leave that to the system."""
+    connect = sqlite3.dbapi2.connect
+
+    def built_otherwise(*args: Any, **kwargs: Any) -> sqlite3.Connection:
+        connection: sqlite3.Connection = connect(*args, **kwargs)
+        connection.execute("PRAGMA synchronous = OFF")
+        return connection
+
+    monkeypatch.setattr(sqlite3.dbapi2, "connect", built_otherwise)
+    full = 2
+    with open_ledger(path) as ledger:
+        ledger.append(FACTS)
+        found = ledger._connection.exec_driver_sql("PRAGMA synchronous").scalar()
+        assert found == full
+        ledger._connection.rollback()
+    database = Database(path.with_name("room.db"))
+    with database.reading() as connection:
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == full
+    database.close()
+
+
+def test_only_the_owner_reads_a_ledger(path: Path) -> None:
+    """And its lock; journals get the permissions of the file."""
+    before = os.umask(0o022)
+    try:
+        with open_ledger(path) as ledger:
+            ledger.append(FACTS)
+    finally:
+        os.umask(before)
+    modes = {one.name: stat.S_IMODE(one.stat().st_mode) for one in path.parent.iterdir()}
+    assert modes == {"ledger.db": 0o600, "ledger.db.lock": 0o600}

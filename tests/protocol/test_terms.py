@@ -209,3 +209,11 @@ def test_what_is_left_of_a_punishment_under_new_terms(
     reverting = terms(punishment="reversion", punishment_slots=longest)
     assert suspending.still("suspension", slots) == reverting.still("reversion", slots) == left
     assert suspending.still("reversion", slots) == reverting.still("suspension", slots) == 0
+
+
+@pytest.mark.parametrize("other", ["A", "a ", "\u0430"])
+def test_terms_in_which_two_names_look_alike(other: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        terms(clients=["a", "b", other])
+    assert "the name of clients[0]" in str(refused.value)
+    Terms.model_validate(GIVEN | {"clients": ["a", "b", other]})  # a ledger that has them is read

@@ -26,8 +26,8 @@ import numpy.typing as npt
 from fedaccord.checks import (
     LARGEST_COUNT,
     check_whole,
+    client_meant,
     is_number,
-    no_such_client,
     refuse_subclass,
     shown,
 )
@@ -212,10 +212,10 @@ def _of_clients(field: str, rate: Any, clients: Clients) -> FloatArray:
             wrong = f"must have one number for each of {count(len(names), 'client')}"
             raise InvalidInput(f"{wrong}, got {len(rate):,}", field=field)
         return np.array(rate)
-    known = set(names)
-    for name in rate:
-        if name not in known:
-            raise InvalidInput(no_such_client(name, names), field=field)
+    try:
+        rate = {client_meant(name, names): each for name, each in rate.items()}
+    except InvalidInput as error:
+        raise InvalidInput(error.problems[0].message, field=field) from None
     for name in names:
         if name not in rate:
             raise InvalidInput(f"must name every client; {name!r} is missing", field=field)

@@ -4,13 +4,13 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from fedaccord.checks import normalised
+from fedaccord.checks import composed
 from fedaccord.signing.keys import PUBLIC, is_weak
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 _MOST = 1_000_000
 
-Name = Annotated[str, AfterValidator(normalised), Field(min_length=1)]
+Name = Annotated[str, AfterValidator(composed), Field(min_length=1)]
 Probability = Annotated[float, Field(ge=0, le=1)]
 PublicKey = Annotated[str, Field(pattern=PUBLIC)]
 Level = Literal[1, 2]

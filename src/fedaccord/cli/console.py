@@ -85,14 +85,26 @@ def questions_on_terminal() -> Iterator[None]:
 
 
 def _ask(question: "Question") -> str:
-    """The answer that a person chooses by its number; empty with Enter alone."""
+    """The answer that a person chooses by its number; empty with Enter alone.
+
+    A file may be read more than once in a command, and is asked about once.
+    """
+    if question.text not in _answered:
+        _answered[question.text] = _reply_to(question)
+    return _answered[question.text]
+
+
+_answered: dict[str, str] = {}
+
+
+def _reply_to(question: "Question") -> str:
     for stop in _spinners:
         stop()
     say = partial(click.echo, err=True)
     say(escaped(question.text))
     for number, choice in enumerate(question.choices, start=1):
         say(f"  {number}  {escaped(choice.meaning)}")
-    say("  Enter alone: none of these")
+    say(f"  Enter alone: {'none of these' if len(question.choices) > 1 else 'no'}")
     while True:
         say("> ", nl=False)
         reply = sys.stdin.readline()

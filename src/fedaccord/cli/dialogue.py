@@ -23,7 +23,7 @@ def ask_all(known: dict[str, Any]) -> dict[str, Any]:
     from fedaccord.interviews.questions import QUESTIONS
 
     typer.echo(_WELCOME)
-    given, asked = dict(known), list[str]()
+    given, asked = {"sure": [], **known}, list[str]()
     while True:
         left = (q for q in QUESTIONS if q.spoken and q.key not in (*given, *asked))
         question = next((q for q in left if q.asked(given)), None)
@@ -34,30 +34,55 @@ def ask_all(known: dict[str, Any]) -> dict[str, Any]:
             asked.append(question.key)
             given |= {question.key: reply} if reply else {}
         elif asked:
-            given.pop(asked.pop(), None)
+            last = asked.pop()
+            given.pop(last, None)
+            given["sure"] = [key for key in given["sure"] if key != last]
         else:
             typer.echo("   This is the first question.\n")
 
 
 def _ask(question: "Question", number: int, given: dict[str, Any]) -> str:
-    """The answer to one question; empty if it was skipped, and "back" to return."""
+    """The answer to one question; empty if it was skipped, and "back" to return.
+
+    An answer that is unlikely is asked about again, and then among those that are `sure`.
+    """
     typer.echo(f"{number}. {question.asks}\n   {question.meaning}{_on_enter(question, given)}")
+    reply = reply_to("   > ")
     while True:
-        reply = reply_to("   > ")
         if reply == "back":
             return reply
-        if not reply and question.may_be_skipped(given):
-            typer.echo("")
-            return reply
-        if not reply:
+        if reply:
+            try:
+                typer.echo(f"   {_understood(question.read(reply, given))}")
+            except InvalidInput as error:
+                typer.echo(f"   {escaped(error.problems[0].message)}")
+                reply = reply_to("   > ")
+                continue
+        elif not question.may_be_skipped(given):
             typer.echo("   This one needs an answer.")
+            reply = reply_to("   > ")
             continue
-        try:
-            typer.echo(f"   {_understood(question.read(reply, given))}\n")
-        except InvalidInput as error:
-            typer.echo(f"   {escaped(error.problems[0].message)}")
-            continue
+        doubt = _unlikely(question.key, given | ({question.key: reply} if reply else {}))
+        if doubt:
+            typer.echo(f"   {escaped(doubt)}\n   (Enter: it is right; or type another answer)")
+            if again := reply_to("   > "):
+                reply = again
+                continue
+            given["sure"] = [*given["sure"], question.key]
+        typer.echo("")
         return reply
+
+
+def _unlikely(key: str, given: dict[str, Any]) -> str:
+    """What to ask about the answer to a question, if it is an unlikely one."""
+    from fedaccord.files.questions import unusual
+    from fedaccord.interviews.answers import answers_so_far
+    from fedaccord.interviews.doubts import unlikely_in
+
+    answers, _ = answers_so_far(given)
+    currency = str(answers.values.get("currency", ""))
+    asked = unusual(unlikely_in(given, answers), [""], currency, answers.sure)
+    return next((each.text for each in asked if each.key == key), "")
 
 
 def _on_enter(question: "Question", given: dict[str, Any]) -> str:

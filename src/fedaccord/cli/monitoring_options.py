@@ -134,10 +134,10 @@ def _by_name(
         else:
             everyone = value
     if single:
-        from fedaccord.checks import no_such_client
+        from fedaccord.checks import client_meant
 
-        known = set(names)
-        for name in single:
-            if name not in known:
-                raise InvalidInput(f"{flag}: {no_such_client(name, names)}")
+        try:
+            single = {client_meant(name, names): each for name, each in single.items()}
+        except InvalidInput as error:
+            raise InvalidInput(f"{flag}: {error}") from None
     return [single.get(name, everyone) for name in names]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from fedaccord.checks import no_such_client, normalised
+from fedaccord.checks import client_meant, normalised
 from fedaccord.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _read_all(
         try:
             read = strategy_called(word)
             if not everyone:
-                _check_name(name, consortium)
+                name = client_meant(name, consortium.names)
         except InvalidInput as error:
             problems.append(f"{place}: {error}")
             continue
@@ -107,7 +107,7 @@ def _read_slip(text: str, consortium: "Consortium", slots: int) -> tuple[str, _S
         raise InvalidInput(
             f"must be NAME@SLOT or NAME@SLOT:AMOUNT, for instance {someone}@5 or {someone}@5:0"
         )
-    _check_name(name, consortium)
+    name = client_meant(name, consortium.names)
     try:
         number = int(slot)
     except ValueError:
@@ -126,9 +126,3 @@ def _read_slip(text: str, consortium: "Consortium", slots: int) -> tuple[str, _S
             f"the amount must be from 0 to {samples:.15g}, all its samples, got {amount}"
         )
     return name, _Slip(number, value)
-
-
-def _check_name(name: str, consortium: "Consortium") -> None:
-    """Reject a name that no client has."""
-    if name not in consortium.names:
-        raise InvalidInput(no_such_client(name, consortium.names))

@@ -1,6 +1,6 @@
 """The clients of a consortium in a spreadsheet, and the rules for the numbers of any client."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from fedaccord.files.questions import (
     mark_questions,
     percent_question,
     sums_question,
+    unusual,
 )
 from fedaccord.files.reading import TABLE_LIMIT, Mistakes, read_bytes
 from fedaccord.files.tables import ClientTable, check_names, read_table
@@ -88,6 +89,9 @@ def read_clients(
         table = _read(data, filename, mistakes, answers or {}, counted, partial=partial)
         questions = tuple(_questions(table))
         check_clients(table, mistakes, partial=partial)
+        if not mistakes:
+            sure = [key for key, answer in (answers or {}).items() if answer == YES]
+            questions += tuple(_unlikely(table, counted or table.currency, sure))
     except InvalidInput as error:
         for problem in error.problems:
             mistakes.add(problem.inside(filename) if filename else problem)
@@ -201,6 +205,11 @@ def _questions(table: ClientTable) -> Iterator[Question]:
     sums = [n for n, name in enumerate(table.names) if _is_sum(name or "")]
     if sums:
         yield sums_question(sums[0], str(table.names[sums[0]]))
+
+
+def _unlikely(table: ClientTable, currency: str, sure: Sequence[str]) -> Iterator[Question]:
+    """What is asked about numbers that are possible and unlikely."""
+    yield from unusual(table.numbers, [str(name) for name in table.names], currency, sure)
 
 
 def check_clients(clients: ClientTable, mistakes: Mistakes, *, partial: bool = False) -> FloatArray:

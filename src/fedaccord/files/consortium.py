@@ -15,10 +15,11 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from fedaccord.checks import is_number, normalised, shown, unknown, wrong_number
-from fedaccord.errors import InvalidInput, Problem
+from fedaccord.errors import MISSING, UNKNOWN_KEY, InvalidInput, Problem
 from fedaccord.files.clients import CPU_FIELDS, FIELDS, broken, check_clients, load_clients
 from fedaccord.files.law import LawTable, read_laws
 from fedaccord.files.numerals import InThreeDecimals
+from fedaccord.files.questions import YES, Question, asks_now, unusual
 from fedaccord.files.ranged import RangedRows, pairs_of, read_number_or_range
 from fedaccord.files.ranges import Range
 from fedaccord.files.reading import (
@@ -111,6 +112,8 @@ class _Shared(BaseModel):
     """For each state, the probabilities of those that may follow it; it lasts if it has none."""
     classes: Any = None
     """Ranges for clients that leave a number out: a table for each class that clients name."""
+    sure: list[str] = []
+    """Questions about unlikely numbers that are answered: the numbers are right."""
 
 
 _INNER: dict[str, type[BaseModel]] = {"cpu": _Cpu, "law": LawTable}
@@ -154,7 +157,35 @@ def build_consortium(data: dict[str, Any], path: Path) -> Consortium:
         slot=slot_in_words(slot) if (slot := data.get("slot", "").strip()) else "",
         ranges=ranges or None,
     )
+    _ask_about(consortium, data, path)
     return _with_turnover(consortium, data, path)
+
+
+def unlikely(consortium: Consortium, data: Mapping[str, Any]) -> list[Question]:
+    """What is asked about a consortium's numbers, unless its file says that they are right."""
+    numbers = {
+        field: getattr(consortium, field) for field in ("valuation", "cost_per_sample", "samples")
+    }
+    sure = data.get("sure", ())
+    return list(unusual(numbers, consortium.names, consortium.currency, sure))
+
+
+def _ask_about(consortium: Consortium, data: Mapping[str, Any], path: Path) -> None:
+    """Ask about unlikely numbers; if nobody is there, a note asks, and nothing is refused."""
+    found = unlikely(consortium, data)
+    if not found:
+        return
+    sure = json.dumps(sorted({*data.get("sure", ()), *(each.key for each in found)}))
+    keep = f"sure = {sure} above the clients of the consortium file says so"
+    asks = asks_now()
+    for question in found:
+        if asks is None:
+            tell([f"{question.text} If all is right, {keep}"], path)
+        elif asks(question) != YES:
+            wrong = "is in question; correct it, or say that it is right. Nothing was done"
+            raise InvalidInput(wrong, str(path), field=question.field)
+    if asks is not None:
+        tell([f"the numbers are taken as right; {keep} for good"], path)
 
 
 def _with_turnover(consortium: Consortium, data: dict[str, Any], path: Path) -> Consortium:
@@ -210,7 +241,7 @@ def _observed(clients: ClientTable, mistakes: Mistakes) -> dict[str, FloatArray]
     if not seen.any():
         return {}
     for n in np.flatnonzero(~seen).tolist():
-        clients.add(mistakes, n, "observed", "is missing, and other clients have it")
+        clients.add(mistakes, n, "observed", f"{MISSING}, and other clients have it")
     if mistakes:
         raise mistakes.error()
     return {"observed": observed}
@@ -244,7 +275,7 @@ def unknown_keys(data: Mapping[str, Any]) -> list[tuple[str | int, ...]]:
 
 _UNKNOWN = "extra_forbidden"
 _WORDS = {
-    "missing": "is missing",
+    "missing": MISSING,
     "float_type": "must be a number, got {}",
     "finite_number": "must be a finite number, got {}",
     "int_type": "must be a whole number, got {}",
@@ -258,7 +289,7 @@ def _exas_text(error: dict[str, Any], model: type[BaseModel]) -> tuple[str, str]
     place = ".".join(map(str, (*outer, last)))
     if error["type"] == _UNKNOWN:
         known = (_INNER[outer[0]] if outer else model).model_fields
-        return place, f"unknown key; {unknown(str(last), known)}"
+        return place, f"{UNKNOWN_KEY}; {unknown(str(last), known)}"
     words = _WORDS.get(error["type"], "must be a table, got {}")
     return place, words.format(shown(error["input"]))
 
@@ -359,11 +390,11 @@ def _discount_factor(clients: ClientTable, data: dict[str, Any], mistakes: Mista
         mistakes.add(Problem("discount_factor", message))
     without = np.flatnonzero(np.isnan(own)).tolist()
     if "discount_factor" not in data and len(without) == own.size > 0:
-        mistakes.add(Problem("discount_factor", "is missing"))
+        mistakes.add(Problem("discount_factor", MISSING))
     elif "discount_factor" not in data:
         for n in without:
             if not any(clients.place(n, field) in mistakes for field in ("", "discount_factor")):
-                message = "is missing, and the consortium has none for all"
+                message = f"{MISSING}, and the consortium has none for all"
                 clients.add(mistakes, n, "discount_factor", message)
     result: FloatArray = np.where(np.isnan(own), shared, own)
     return result

@@ -38,9 +38,7 @@ def with_numbers(
     """
     path = Path(path)
     consortium = load_consortium(path)
-    for name in clients:
-        consortium.index(name)  # rejects a client that is not there
-    changes = {normalised(name): numbers for name, numbers in clients.items()}
+    changes = {consortium.names[consortium.index(name)]: each for name, each in clients.items()}
     text, document = _parsed(path, text)
     listed: Any = document["clients"]
     if isinstance(listed, str):

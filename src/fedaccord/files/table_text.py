@@ -19,8 +19,8 @@ from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.files.ranges import Range
 from fedaccord.files.reading import parse_toml
 
-Value = float | str | Range | Mapping[str, float | str] | None
-"""A number, text, a range, a law or the figures of a machine; None removes what was there."""
+Value = float | str | Range | Mapping[str, float | str] | list[str] | None
+"""A number, text, a range, a law, a machine's figures or words; None removes what was there."""
 _LONGEST = 1_000_000
 """Characters of a file that is rewritten: tomlkit is thorough, and slow."""
 _FROM_INTERVIEW = re.compile(r"#\s*interview")
@@ -206,6 +206,8 @@ def as_toml(value: Any) -> str:
         value = value.to_dict()
     if isinstance(value, Mapping):
         return "{ " + ", ".join(f"{key} = {as_toml(each)}" for key, each in value.items()) + " }"
+    if isinstance(value, list):
+        return f"[{', '.join(map(as_toml, value))}]"
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     whole = isinstance(value, int) or (value.is_integer() and abs(value) < 1e15)

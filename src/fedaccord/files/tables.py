@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fedaccord.checks import no_such_client, normalised, shown, unusable_names
+from fedaccord.checks import compared, no_such_client, normalised, shown, unusable_names
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.files.cells import Broken, Cell, Row, Sheet, as_written, is_blank
 from fedaccord.files.columns import NumberColumns
@@ -248,6 +248,9 @@ def rows_in_order(
     """
     check_names(given, mistakes)
     positions = {name: n for n, name in enumerate(consortium.names)}
+    strange = [name for name in given.names if name and name not in positions]
+    meant = {compared(name): n for name, n in positions.items()} if strange else {}
+    positions |= {each: meant[compared(each)] for each in strange if compared(each) in meant}
     rows = np.full(consortium.size, -1, dtype=np.int64)
     for k, name in enumerate(given.names):
         n = positions.get(name or "")

@@ -323,4 +323,4 @@ def _plain(value: Any) -> str | float | None:
 
 
 if __name__ == "__main__":
-    print(json.dumps(_read_alone()))
+    sys.stdout.write(json.dumps(_read_alone()))

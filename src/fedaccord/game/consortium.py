@@ -29,7 +29,7 @@ import numpy.typing as npt
 from fedaccord.checks import (
     check_number,
     check_type,
-    no_such_client,
+    client_meant,
     normalised,
     unusable_names,
 )
@@ -354,10 +354,7 @@ class Consortium(Record):
 
     def index(self, name: str) -> int:
         """The position of the client called `name`."""
-        try:
-            return self.names.index(normalised(name))
-        except ValueError:
-            raise InvalidInput(no_such_client(name, self.names)) from None
+        return self.names.index(client_meant(name, self.names))
 
     def to_dict(self) -> dict[str, Any]:
         """A summary: name, number of clients, rounds and samples. `to_frame` has the clients.

@@ -4,10 +4,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fedaccord.checks import check_type, unknown
-from fedaccord.errors import InvalidInput, Problem
+from fedaccord.checks import check_type, shown, unknown
+from fedaccord.errors import MISSING, InvalidInput, Problem
+from fedaccord.files.questions import UNUSUAL
 from fedaccord.files.ranges import Range
 from fedaccord.interviews.questions import BY_KEY, QUESTIONS, Question, alternatives_to
+
+SURE = "sure"
+"""The key of the questions whose unlikely answers are right."""
+_UNUSUAL = [each.key for each in UNUSUAL]
 
 
 @dataclass(frozen=True)
@@ -20,6 +25,8 @@ class Answers:
     """Their values, and those that were assumed."""
     assumed: frozenset[str]
     """The questions that were not answered, and have a default."""
+    sure: frozenset[str] = frozenset()
+    """The questions whose unlikely answers are right: nothing is asked about them again."""
 
     def numbers(self, *keys: str) -> dict[str, Range]:
         """Those of these questions that have a value, with their ranges."""
@@ -31,7 +38,8 @@ def read_answers(given: Mapping[str, Any]) -> Answers:
 
     Args:
         given: Answers by question: numbers, text ("5-8", "600 give or take 30 %"), pairs
-            [low, high] or tables of low, likely and high. None counts as not answered.
+            [low, high] or tables of low, likely and high. None counts as not answered. `sure` lists
+            the questions whose answers are unlikely and right.
 
     Raises:
         InvalidInput: with every answer that is wrong or missing.
@@ -59,12 +67,16 @@ def _completed(given: Mapping[str, Any]) -> Answers:
         for question in QUESTIONS
         if question.key in given or question.key in assumed
     }
-    return Answers(dict(given), values, frozenset(assumed))
+    answered = {key: value for key, value in given.items() if key != SURE}
+    return Answers(answered, values, frozenset(assumed), frozenset(given.get(SURE, ())))
 
 
 def wrong_in(given: Mapping[str, Any]) -> Iterator[Problem]:
     """What is wrong with these answers."""
     for key, value in given.items():
+        if key == SURE:
+            yield from _wrong_sure(value)
+            continue
         if key not in BY_KEY:
             yield Problem(key, f"there is no such question; {unknown(key, BY_KEY)}")
             continue
@@ -78,6 +90,17 @@ def wrong_in(given: Mapping[str, Any]) -> Iterator[Problem]:
             yield Problem(key, f"{first} says the same; give one of them")
 
 
+def _wrong_sure(given: Any) -> Iterator[Problem]:
+    listed = given if isinstance(given, list | tuple) else [given]
+    for key in listed:
+        if key not in _UNUSUAL:
+            yield Problem(
+                SURE, f"nothing is asked about {shown(key)}; {unknown(str(key), _UNUSUAL)}"
+            )
+    if listed is not given:
+        yield Problem(SURE, f"must be a list of questions, got {shown(given)}")
+
+
 def missing_in(given: Mapping[str, Any]) -> Iterator[Problem]:
     """Questions that still need an answer."""
     for question in QUESTIONS:
@@ -87,7 +110,7 @@ def missing_in(given: Mapping[str, Any]) -> Iterator[Problem]:
             continue  # reported there
         if question.default is None:
             others = "".join(f" (or give {each.key})" for each in alternatives_to(question))
-            yield Problem(question.key, f"is missing: {question.asks}{others}")
+            yield Problem(question.key, f"{MISSING}: {question.asks}{others}")
 
 
 def _is_assumed(question: Question, given: Mapping[str, Any]) -> bool:

@@ -3,14 +3,16 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
+from fedaccord.files.questions import coffee_in, unusual
 from fedaccord.files.ranges import Range
 from fedaccord.interviews import formulas
+from fedaccord.interviews.answers import Answers
 from fedaccord.interviews.estimates import Estimate, Known, brief, percent
-from fedaccord.interviews.questions import QUESTIONS
+from fedaccord.interviews.questions import BY_KEY, QUESTIONS, Given
+from fedaccord.numbers import FloatArray
 
-_COFFEE = {"JPY": 400.0, "KRW": 4000.0, "INR": 150.0, "CNY": 25.0, "HUF": 1000.0, "CZK": 70.0}
-_COFFEE_ELSEWHERE = 4.0
-"""What a coffee costs, roughly, in euros, dollars, pounds or francs."""
 _DEAR = 1e6
 """A wrong case that costs more than this on average is rare in any trade."""
 _WIDE = 100.0
@@ -29,6 +31,7 @@ class Doubts:
 
     def __iter__(self) -> Iterator[str]:
         """What should be looked at again."""
+        yield from self._unlikely()
         yield from self._a_point()
         yield from self._a_wrong_case()
         yield from self._time()
@@ -43,10 +46,19 @@ class Doubts:
         found = self.known.answers.values.get(key)
         return found if isinstance(found, Range) else None
 
+    def _unlikely(self) -> Iterator[str]:
+        """What is asked about the numbers of any client, and about answers by themselves."""
+        answers = self.known.answers
+        numbers = unlikely_in(answers.given, answers)
+        numbers |= {key: np.array([each.value.likely]) for key, each in self.estimates.items()}
+        name = str(answers.values["name"])
+        for question in unusual(numbers, [name], self._currency, answers.sure):
+            yield question.text
+
     def _a_point(self) -> Iterator[str]:
         """A percentage point worth next to nothing, or more than the cases could cost."""
         point = point_worth(self.estimates["valuation"], self.known).likely
-        if point < _COFFEE.get(self._currency, _COFFEE_ELSEWHERE):
+        if point < coffee_in(self._currency):
             yield (
                 f"A percentage point would be worth {brief(point)} {self._currency} a year, less "
                 "than a coffee: is a better model worth so little, or is an answer too small?"
@@ -125,6 +137,18 @@ class Doubts:
             used |= {"missed_cost", "false_cost"}  # compared with each other above
         if unused := [key for key in given if key not in used]:
             yield f"Not needed with the other answers, and so not used: {', '.join(unused)}."
+
+
+def unlikely_in(given: Given, answers: Answers) -> dict[str, FloatArray]:
+    """The answers that questions about unlikely numbers are about, if they are used."""
+    numbers = {
+        key: np.array([value.likely])
+        for key, value in answers.values.items()
+        if isinstance(value, Range) and key in given and BY_KEY[key].when(given)
+    }
+    if "uncaught" in answers.assumed:
+        numbers["uncaught_assumed"] = np.array([answers.values["uncaught"].likely])
+    return numbers
 
 
 def point_worth(valuation: Estimate, known: Known) -> Range:

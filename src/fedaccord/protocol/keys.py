@@ -11,11 +11,11 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from fedaccord.checks import normalised
+from fedaccord.checks import composed
 from fedaccord.signing.keys import PUBLIC, SIGNATURE, Key, is_signed, is_weak
 from fedaccord.signing.statement import NOTHING, Statement
 
-ClientName = Annotated[str, AfterValidator(normalised)]
+ClientName = Annotated[str, AfterValidator(composed)]
 """The name of a client, in one spelling (Unicode NFC)."""
 
 

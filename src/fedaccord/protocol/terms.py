@@ -27,7 +27,8 @@ from fedaccord.agreement.punishment import (
     Suspension,
 )
 from fedaccord.audits.settings import AuditTerms
-from fedaccord.errors import InvalidInput
+from fedaccord.checks import unusable_names
+from fedaccord.errors import InvalidInput, Problem
 from fedaccord.files.reading import load_toml
 from fedaccord.game.law import Law
 from fedaccord.protocol.keys import ClientName, Keys
@@ -376,6 +377,10 @@ def load_terms(path: str | Path) -> Terms:
 def read_terms(data: dict[str, Any], source: str) -> Terms:
     """The terms in parsed TOML, or every mistake in it."""
     try:
-        return Terms.model_validate(data)
+        terms = Terms.model_validate(data)
     except ValidationError as error:
         raise InvalidInput(mistakes_in(error), source) from None
+    alike = unusable_names(terms.clients, lambda n: f"clients[{n}]")
+    if wrong := [Problem("clients", message) for _, message in alike]:  # old ledgers may have them
+        raise InvalidInput(wrong, source)
+    return terms

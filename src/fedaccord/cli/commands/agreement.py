@@ -81,14 +81,15 @@ def rotate(
     The old key signs the new one, NEWKEY. It prints the lines for the new terms. They take effect
     between two slots, once every member has put the new terms into its directory.
     """
-    from fedaccord.checks import normalised
+    from fedaccord.checks import client_meant
     from fedaccord.protocol.keys import sign_rotation
     from fedaccord.protocol.terms import load_terms
     from fedaccord.signing.keys import load_key
 
     if old is None or terms is None or client is None:
         raise InvalidInput("a rotation needs --old, --terms and --client")
-    known, name = load_terms(terms), normalised(client)
+    known = load_terms(terms)
+    name = client_meant(client, known.clients)
     before, after = load_key(old), load_key(file)
     if known.keys is None or known.keys.clients.get(name) != before.public:
         raise InvalidInput(f"--old: is not the key of {name!r} in {terms}")

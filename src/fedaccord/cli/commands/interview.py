@@ -85,6 +85,14 @@ def interview(
             "--ranges", help="Write ranges; an agreement then has to hold for all of them."
         ),
     ] = False,
+    sure: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--sure",
+            metavar="QUESTION",
+            help="An unlikely answer is right, such as years_used. Can be repeated.",
+        ),
+    ] = None,
     output_format: FormatOption = "text",
 ) -> None:
     """Turn what people know into a client's valuation, cost per sample and discount factor.
@@ -97,7 +105,7 @@ def interview(
     check_writable(file, inputs=[answers])
     before = _content_of(file)
     known = _shared_in(before) | answers_in(answers)
-    known |= options.given()
+    known |= options.given() | ({"sure": sure} if sure else {})
     asks = answers is None and output_format == "text" and lacks_answers(known)
     result = evaluated(ask_all(known) if asks else known, answers)
     if output_format == "json":

@@ -278,15 +278,16 @@ def _checked(directory: Path) -> Path:
 
 
 def _name(given: str | None, terms: "Terms") -> str:
-    from fedaccord.checks import normalised, unknown
+    from fedaccord.checks import client_meant, unknown
 
     names = list(terms.clients)
     if given is None:
         raise InvalidInput(f"--client: is missing; the members are {', '.join(names)}")
-    name = normalised(given)
-    if name not in names:
-        raise InvalidInput(f"--client: there is no {given!r} in the terms: {unknown(name, names)}")
-    return name
+    try:
+        return client_meant(given, names)
+    except InvalidInput:
+        wrong = f"there is no {given!r} in the terms: {unknown(given, names)}"
+        raise InvalidInput(f"--client: {wrong}") from None
 
 
 # --- Private numbers -----------------------------------------------------------------------

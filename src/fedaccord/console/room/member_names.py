@@ -1,9 +1,8 @@
 """The names of members in a form, one on each line."""
 
-from collections import Counter
 from collections.abc import Sequence
 
-from fedaccord.checks import normalised
+from fedaccord.checks import normalised, unusable_names
 from fedaccord.errors import Problem
 
 LONGEST_NAME = 200
@@ -24,5 +23,9 @@ def wrong_names(names: Sequence[str]) -> list[Problem]:
             wrong.append(Problem(FIELD, f"{shown}: not printable, or too long for a name"))
         elif "/" in name or "\\" in name or name == "test":
             wrong.append(Problem(FIELD, f"{name}: cannot be the name of a file"))
-    twice = [name for name, times in Counter(names).items() if times > 1]
-    return wrong + [Problem(FIELD, f"{name[:40]}: two have the same name") for name in twice]
+    twice = dict(unusable_names(names, lambda n: f"member {n + 1}"))
+    same = [
+        f"{names[n][:40]}: two have the same name" if names[n] in names[:n] else each
+        for n, each in twice.items()
+    ]
+    return wrong + [Problem(FIELD, each) for each in dict.fromkeys(same)]

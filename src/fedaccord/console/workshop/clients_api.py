@@ -25,6 +25,8 @@ class GivenAnswers(BaseModel):
     comma: Literal["thousands", "decimal"] | None = None
     percent: Literal["yes"] | None = None
     sums: Literal["yes"] | None = None
+    valuation: Literal["yes"] | None = None
+    cost_per_sample: Literal["yes"] | None = None
 
 
 class GivenTable(BaseModel):

@@ -14,7 +14,7 @@ from fedaccord.console.web.problems import as_sentence
 from fedaccord.console.workshop import clients_api
 from fedaccord.console.workshop.answered_form import answered
 from fedaccord.console.workshop.draft import Draft, unpack
-from fedaccord.console.workshop.filled_form import FormRead, read_form, review
+from fedaccord.console.workshop.filled_form import FormRead, read_form, review, surely
 from fedaccord.console.workshop.law_fields import LAW_FIELDS, REACHED, law_now
 from fedaccord.console.workshop.members_form import (
     BASIC,
@@ -39,7 +39,7 @@ from fedaccord.console.workshop.ways import to_page
 from fedaccord.console.workshop.written_table import Written, with_written
 from fedaccord.errors import InvalidInput
 from fedaccord.files.consortium import example_text, unknown_keys
-from fedaccord.files.questions import CHOICES, UNKNOWN, YES
+from fedaccord.files.questions import CHOICES, UNKNOWN, UNUSUAL, YES
 from fedaccord.files.table_text import without_keys
 from fedaccord.numbers import count
 
@@ -220,6 +220,8 @@ def change(request: Request, packed: str, sent: Typed) -> Response:
     draft, action = unpack(packed), sent.text("action")
     if sent.text(f"answer-{UNKNOWN}") == YES:
         draft = Draft(without_keys(draft.text, unknown_keys(draft.data)))
+    if sure := [each.key for each in UNUSUAL if sent.text(f"answer-{each.key}") == YES]:
+        draft = surely(draft, sure)
     form = _form(sent, len(form_of(draft).rows))
     if len(form.rows) > MOST_MEMBERS:
         raise InvalidInput(f"the table of the page takes at most {MOST_MEMBERS:,} members")

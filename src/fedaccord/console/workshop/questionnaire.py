@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from fedaccord.checks import normalised
+from fedaccord.checks import normalised, unusable_names
 from fedaccord.console.workshop.draft import Draft
 from fedaccord.errors import InvalidInput, Problem
 from fedaccord.files.law import law_of
@@ -147,11 +147,18 @@ class Questionnaire:
         return found
 
     def _name_problems(self) -> list[Problem]:
-        taken = {normalised(name.strip()) for name in self.members}
-        name = normalised(self.typed.get("name", "").strip())
-        if self.chosen is None and name and name in taken:
-            return [Problem("name", "there is such a member already: choose it at the top")]
-        return []
+        name = normalised(self.typed.get("name", ""))
+        if self.chosen is not None or not name:
+            return []
+        names = [*map(normalised, self.members), name]
+        wrong = dict(unusable_names(names, lambda n: f"member {n + 1}")).get(len(names) - 1)
+        if wrong and "looks like" in wrong:
+            return [Problem("name", wrong)]
+        return (
+            [Problem("name", "there is such a member already: choose it at the top")]
+            if wrong
+            else []
+        )
 
     @cached_property
     def missing(self) -> list[Question]:
@@ -203,7 +210,7 @@ class Questionnaire:
         found = [each for each in self.problems if key in each.field.split(", ")]
         if not found:
             return ""
-        if found[0].message.startswith("is missing"):
+        if found[0].is_missing:
             return "This one needs an answer."
         message = found[0].message
         return message[0].upper() + message[1:] + ("" if message.endswith("?") else ".")

@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from fedaccord.checks import in_brief, is_number, normalised, shown
+from fedaccord.checks import in_brief, is_number, normalised, shown, unusable_names
 from fedaccord.console.workshop.draft import Draft
 from fedaccord.console.workshop.settings import Settings
 from fedaccord.errors import FileNote, InvalidInput, Problem
@@ -67,7 +67,8 @@ def _check_numbers(settings: Settings, stated: Consortium) -> None:
         for field in ("without", "doubles", "impatient", "joins")
         if (number := getattr(settings, field)) is not None and number > stated.size
     ]
-    if normalised(settings.joins_name) in stated.names:
+    joins = normalised(settings.joins_name)
+    if joins and any(unusable_names([*stated.names, joins], str)):
         taken = f"{shown(settings.joins_name)} is the name of another member already"
         problems.append(Problem("joins_name", taken))
     if settings.without is not None and stated.size == 1 and settings.joins is None:
