@@ -376,6 +376,9 @@ def main() -> None:
     )
     parser.add_argument("--seed", type=int, default=0, help="which mutants come first")
     options = parser.parse_args()
+    for module in options.modules:
+        if module.split("/")[0] not in TESTS or not (SOURCE / module).exists():
+            parser.error(f"{module}: must be one of {', '.join(TESTS)}, or a module of one")
     os.chdir(ROOT)
     rng, scores = random.Random(options.seed), []
     for package in sorted({module.split("/")[0] for module in options.modules}):
