@@ -54,6 +54,8 @@ MEMORY = 4 << 30
 LIBRARIES = {"numpy", "scipy", "pydantic", "cryptography", "sqlalchemy"}
 """Imported once, if the tests need them; the package itself is imported for each mutant."""
 BAR = 0.9
+UNCHANGED = {"frozen", "axis"}
+"""Arguments: no test writes to a record, and the last of two axes is -1 as well as 1."""
 
 COMPARED = {
     ast.Lt: (ast.LtE, ast.GtE), ast.LtE: (ast.Lt, ast.Gt), ast.Gt: (ast.GtE, ast.LtE),
@@ -98,7 +100,7 @@ class Mutator(ast.NodeTransformer):
         """The node, or what it is changed to."""
         if isinstance(node, ast.Raise | ast.JoinedStr | ast.Import | ast.ImportFrom):
             return self.chosen(node) or node  # the wording of errors is tested by people
-        if isinstance(node, ast.keyword) and node.arg == "frozen":
+        if isinstance(node, ast.keyword) and node.arg in UNCHANGED:
             return node
         if not isinstance(node, ast.FunctionDef | ast.ClassDef):
             if (change := self.chosen(node)) is not None:
@@ -374,6 +376,9 @@ def main() -> None:
     )
     parser.add_argument("--seed", type=int, default=0, help="which mutants come first")
     options = parser.parse_args()
+    for module in options.modules:
+        if module.split("/")[0] not in TESTS or not (SOURCE / module).exists():
+            parser.error(f"{module}: must be one of {', '.join(TESTS)}, or a module of one")
     os.chdir(ROOT)
     rng, scores = random.Random(options.seed), []
     for package in sorted({module.split("/")[0] for module in options.modules}):

@@ -4,6 +4,7 @@ import hashlib
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from fedaccord.audits import attestation as module
 from fedaccord.audits.attestation import (
@@ -12,6 +13,7 @@ from fedaccord.audits.attestation import (
     sign_attestation,
     wrong_attestation,
 )
+from fedaccord.audits.commitment import Commitment, RoundInputs
 from fedaccord.audits.examination import Examination, Finding
 from fedaccord.audits.lots import Lots, digest_for
 from fedaccord.audits.opening import copies_of, shared_records
@@ -149,3 +151,18 @@ def test_each_part_of_an_attestation_is_checked_by_itself() -> None:
     assert wrong_attestation(good, what, {"notary": {}}) == "the terms do not have the notary's key"
     text = Attestation.of("notary", what, "é".encode())
     assert wrong_attestation(text, what, accepted) == "the evidence is not a signature"
+
+
+def test_the_least_numbers_of_a_round_and_of_a_commitment() -> None:
+    """No number of less, and none that is written as text."""
+    least = {"position": 0, "slot": 1, "turn": 1, "first": 0, "amount": 1}
+    given = {"client": "a", "head": "ab" * 32}
+    RoundInputs.model_validate(given | least)
+    Commitment.model_validate({"root": "ab" * 32, "code": "cd" * 32, "records": 1})
+    for name, number in least.items():
+        for wrong in (number - 1, str(number)):
+            with pytest.raises(ValidationError, match=name):
+                RoundInputs.model_validate(given | least | {name: wrong})
+    for wrong in (0, "1"):
+        with pytest.raises(ValidationError, match="records"):
+            Commitment.model_validate({"root": "ab" * 32, "code": "cd" * 32, "records": wrong})
