@@ -220,6 +220,8 @@ READERS: dict[str, Callable[[Path], object]] = {
     "tls.pem": is_certificate,
     "server.key": is_private_key,
     "server.pem": is_certificate,
+    "check.key": is_private_key,
+    "check.pem": is_certificate,
     "ca.pem": is_certificate,
     "check.key": is_private_key,
     "check.pem": is_certificate,
