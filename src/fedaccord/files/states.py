@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from fedaccord.checks import client_meant, no_such_client, shown, unknown
+from fedaccord.checks import client_meant, shown, unknown
 from fedaccord.errors import MISSING, UNKNOWN_KEY, InvalidInput, Problem
 from fedaccord.files.consortium import build_consortium, load_description
 from fedaccord.files.reading import Mistakes
