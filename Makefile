@@ -34,7 +34,7 @@ LIVE := tests/flower tests/deployment tests/ledger tests/console
 # The tests start many short processes, each of which would compile what it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install demo test test-slow mutants test-oracle check lint types imports doctests pages docs screenshots bench format clean
+.PHONY: help install demo test test-slow mutants test-oracle check lint types imports doctests pages docs screenshots bench bench-check format clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -100,6 +100,9 @@ endif
 bench: $(BENCH_STAMP) ## Run the benchmarks into build/bench.json (PEERS=1: also against peers)
 	@mkdir -p build
 	@$(BENCH_VENV)/bin/python -m benchmarks --output build/bench.json $(ARGS)
+
+bench-check: $(VENV)/.installed-test ## Compare cheap benchmarks with those that landed (ARGS=--renew: write them anew)
+	@$(BIN)/python -m benchmarks.landed $(ARGS)
 
 format: $(VENV)/.installed-test ## Format the code
 	@$(BIN)/ruff check --fix-only --quiet .

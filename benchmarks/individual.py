@@ -6,6 +6,7 @@ import numpy as np
 
 import fedaccord as fa
 from benchmarks.consortia import fresh, random_consortium
+from benchmarks.equilibrium import QUICK_SORT, STABLE_SORT
 from benchmarks.measure import Contestant, race
 from benchmarks.row import Row, slower
 
@@ -16,17 +17,18 @@ REPEATS = 7
 def run() -> list[Row]:
     consortium = random_consortium(1, CLIENTS)
     numbers = np.random.default_rng(2).random(CLIENTS)
-    ours, sort = race(
+    ours, sort, stable_sort = race(
         Contestant(fa.solve_agreement, prepare=lambda: fresh(consortium)),
         Contestant(lambda _: np.sort(numbers)),
+        Contestant(lambda _: np.sort(numbers, kind="stable")),
         repeats=REPEATS,
     )
     what = f"individual agreement of {CLIENTS:,} clients"
     agreement = fa.solve_agreement(consortium)
     note = f"{agreement.ratio:.2f} times the equilibrium's data; the time includes the equilibrium"
-    against = "numpy.sort of as many floats"
     return [
-        slower("individual", what, against, ours, sort, target=60.0, note=note),
+        slower("individual", what, QUICK_SORT, ours, sort, target=60.0, note=note),
+        slower("individual", what, STABLE_SORT, ours, stable_sort),
         Row(
             "individual",
             f"{what}, memory",

@@ -273,6 +273,10 @@ class AgreementClient(EquilibriumClient):
     """The smallest discount factor at which it keeps to the agreement; null: none is enough."""
     audit_probability: float | None
     """The least probability of an audit in a slot that keeps it to the agreement; null: none."""
+    samples: float
+    """How many it has."""
+    discount_factor: float
+    """How patient it is."""
 
 
 class Reversion(_Output):
@@ -427,6 +431,13 @@ class Verdict(_Output):
     """Over all numbers within the ranges; null if the numbers are exact."""
 
 
+class SolvedVerdict(Verdict):
+    """Whether the agreement that was found is proved, and who depends on all taking part."""
+
+    would_slip_if_one_is_out: list[str]
+    """Who would slip, too, while another client is suspended."""
+
+
 class SocialOptimum(_Output):
     """The profile with the lowest total cost."""
 
@@ -473,7 +484,7 @@ class Law(_Output):
     """For a measured law."""
 
 
-_WORDS = Literal["worth signing", "hardly worth the paper", "not worth it"]
+_WORDS = Literal["worth signing", "hardly worth signing", "not worth it"]
 
 
 class WorthClient(_Output):
@@ -532,16 +543,75 @@ class Worth(_Output):
     clients: list[WorthClient]
 
 
+class GroupClient(_Output):
+    """A client in a group, or outside it."""
+
+    name: str
+    contribution: float
+    """In the group; 0 outside it."""
+    saving: float | None
+    """Per slot, against the agreement."""
+
+
+class LeavingGroup(_Output):
+    """A group that would do better on its own for good."""
+
+    members: list[str]
+    total: float
+    clients: list[GroupClient]
+    everyone: bool
+    """Whether it is all of them: another profile would then cost everyone less."""
+    holds: bool | None
+    """Whether everyone would keep to that one; null for a smaller group."""
+
+
+class Alternative(_Output):
+    """Another agreement of the same consortium."""
+
+    name: Literal[
+        "reversion", "nobody worse", "no margin", "least total cost", "fitted law", "as stated"
+    ]
+    """What is different."""
+    exists: bool
+    reason: str | None
+    """Why there is none."""
+    punishment: Punishment
+    objective: str | None
+    margin: float
+    total: float
+    total_cost: float | None
+    saving_per_slot: float | None
+    """What all clients save together, against the equilibrium."""
+
+
+class Sentences(_Output):
+    """What is printed for people besides the tables, part by part."""
+
+    consortium: list[str]
+    close_call: list[str]
+    agreement: list[str]
+    alternatives: list[str]
+    audits: list[str]
+    ranges: list[str]
+    law: list[str]
+    questions: list[str]
+
+
 class Solution(_Output):
     """Equilibrium, agreement and certificate of a consortium."""
 
     consortium: Consortium
     equilibrium: Equilibrium
     agreement: Agreement
-    certificate: Verdict
+    certificate: SolvedVerdict
+    coalition: LeavingGroup | None
+    """Null if no group would do better on its own, or if everyone reverts after a slip."""
     law: Law
     worth: Worth
     social_optimum: SocialOptimum
+    alternatives: list[Alternative] = Field(default=[])
+    """Left out, like the sentences, where groups of a consortium are compared."""
+    sentences: Sentences | None = None
 
 
 class ChangingState(_Output):

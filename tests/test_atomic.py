@@ -264,7 +264,7 @@ write_whole(Path(sys.argv[1]), b"ours")
 
 def abandoned(path: Path, owner: str, *, age: float = 0.0) -> Path:
     """A temporary file that nobody holds."""
-    left = path.with_name(f"{atomic._begin(path)}{owner}.0123456789abcdef.new")
+    left = path.with_name(f".{atomic._mark(path)}.{owner}.0123456789abcdef.new")
     left.write_text("half")
     os.utime(left, (time.time() - age,) * 2)
     return left

@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: each benchmark runs in a process of its own, and rows are kept."""
+"""Benchmarks run in processes of their own, rows are kept, and compared with those that landed."""
 
 import json
 import os
@@ -8,7 +8,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+
+from benchmarks.landed import CHEAP, FILE, Landed, Measure, check, fallen, renewed
+from benchmarks.registry import NAMES
+from benchmarks.row import Row, Sense, failed
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 MODULES = {
@@ -97,3 +102,58 @@ def test_a_run_without_failures_ends_with_0(folder: Path) -> None:
     done = _run(folder, "--only", "closes", "--only", "lasts")
     assert done.returncode == 0, done.stderr
     assert "failed" not in done.stdout
+
+
+def _row(what: str, ratio: float, *, sense: Sense = "at least") -> Row:
+    return Row("batch", what, "one call each", 1.0, sense, cpu_ratio=ratio)
+
+
+def _measured(*runs: list[Row]) -> Measure:
+    """What each run finds."""
+    left = list(runs)
+    return lambda name: left.pop(0)
+
+
+LANDED = Landed({}, {("batch", "a", "one call each"): 10.0, ("batch", "b", "one call each"): 10.0})
+
+
+def test_a_row_that_falls_in_all_runs_fails(capsys: pytest.CaptureFixture[str]) -> None:
+    slow = [_row("a", 6.9), _row("b", 10.0)]
+    wrong = check(LANDED, _measured(slow, slow, [_row("a", 6.0), _row("b", 1.0)]), ["batch"])
+    assert wrong == ["batch: a, against one call each: slower by 31% or more in each of 3 runs."]
+    assert "batch: a, against one call each: 40% slower than landed" in capsys.readouterr().out
+
+
+def test_a_row_that_falls_in_two_runs_passes() -> None:
+    fine, slow = [_row("a", 10.0), _row("b", 10.0)], [_row("a", 1.0), _row("b", 10.0)]
+    assert check(LANDED, _measured(fine), ["batch"]) == []
+    assert check(LANDED, _measured(slow, slow, fine), ["batch"]) == []
+    assert check(LANDED, _measured([_row("a", 7.1), _row("b", 10.0)]), ["batch"]) == []
+
+
+def test_what_is_lower_if_better_falls_by_rising() -> None:
+    slower, quicker = _row("a", 15.0, sense="at most"), _row("a", 5.0, sense="at most")
+    assert fallen(slower, 10.0) == pytest.approx(1 / 3)
+    assert fallen(quicker, 10.0) == pytest.approx(-1.0)
+
+
+def test_rows_that_cannot_be_compared_fail() -> None:
+    rows = [_row("a", 10.0), _row("c", 10.0), failed("batch", "failed: MemoryError")]
+    assert check(LANDED, _measured(rows), ["batch"]) == [
+        "batch failed: MemoryError.",
+        "batch: b, against one call each: landed, but not measured now.",
+        "batch: c, against one call each: measured, but never landed.",
+    ]
+
+
+def test_renewing_writes_the_medians(tmp_path: Path) -> None:
+    runs = [[_row("a", ratio), Row("batch", "seconds", "–", 1.0)] for ratio in (3.0, 9.0, 4.0)]
+    renewed(_measured(*runs), ["batch"]).write(tmp_path / "landed.json")
+    found = Landed.read(tmp_path / "landed.json")
+    assert found.ratios == {("batch", "a", "one call each"): 4.0}
+    assert found.machine["numpy"] == np.__version__
+
+
+def test_every_row_that_landed_is_of_a_cheap_benchmark() -> None:
+    landed = Landed.read(FILE)
+    assert {key[0] for key in landed.ratios} == set(CHEAP) <= set(NAMES)

@@ -1,7 +1,10 @@
+from pathlib import Path
+
 import pytest
 
 import fedaccord as fa
-from fedaccord.errors import Problem
+from fedaccord.errors import InvalidInput, Problem
+from fedaccord.files.consortium import build_consortium
 
 
 def test_one_problem_is_one_sentence() -> None:
@@ -41,3 +44,21 @@ def test_very_many_problems_are_only_counted() -> None:
 @pytest.mark.parametrize("error", [fa.InvalidInput("x"), fa.NotConverged("x")])
 def test_all_errors_are_fedaccord_errors(error: Exception) -> None:
     assert isinstance(error, fa.FedaccordError)
+
+
+def test_what_is_missing_and_what_is_unknown_is_told_by_the_problem(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Pages treat these differently, however their messages are worded."""
+    for wording in ("is missing", "has to be given"):
+        with monkeypatch.context() as reworded:
+            reworded.setattr("fedaccord.errors.MISSING", wording)
+            assert Problem("name", f"{wording}, and others have it").is_missing
+    assert Problem("name", "unknown key; did you mean 'names'?").is_unknown_key
+    assert not Problem("name", "must not be empty").is_missing
+    assert not Problem("name", "must not be empty").is_unknown_key
+    with pytest.raises(InvalidInput) as refused:
+        build_consortium({"rounds": 5, "clients": [{"name": "A", "sample": 3}]}, Path("c.toml"))
+    kinds = [(each.is_missing, each.is_unknown_key) for each in refused.value.problems]
+    assert (True, False) in kinds
+    assert (False, True) in kinds

@@ -108,9 +108,9 @@ def write_together(files: Sequence[WholeFile], seen: Mapping[Path, str] | None =
     written: list[Path] = []
     with ExitStack() as ending:
         ending.callback(_remove, written)  # those that were renamed no longer exist
+        _remove_abandoned([file.path for file in files])
         for number, file in enumerate(files):
             try:
-                _remove_abandoned(file.path)
                 _write(file, written, ending if number < _OPEN else None)
             except OSError as error:
                 error.filename = str(file.path)  # its temporary name says nothing
@@ -179,7 +179,7 @@ def _write(file: WholeFile, written: list[Path], ending: ExitStack | None) -> No
     held = ending is not None and fcntl is not None  # Windows renames no file that is open
     owner = _HOST if held else _UNHELD
     while True:
-        fresh = file.path.with_name(f"{_begin(file.path)}{owner}.{token_hex(8)}.new")
+        fresh = file.path.with_name(f".{_mark(file.path)}.{owner}.{token_hex(8)}.new")
         written.append(fresh)
         opened = os.fdopen(os.open(fresh, _NEW, mode), "wb")
         if not held or _is_held(opened):
@@ -195,9 +195,9 @@ def _write(file: WholeFile, written: list[Path], ending: ExitStack | None) -> No
         fresh.chmod(stat.S_IMODE(file.path.stat().st_mode))
 
 
-def _begin(path: Path) -> str:
-    """How the names of all temporary files for a file begin; the file's own may be too long."""
-    return f".{hashlib.sha256(os.fsencode(path.name)).hexdigest()[:16]}."
+def _mark(path: Path) -> str:
+    """What the names of all temporary files for a file have in common; its name may be too long."""
+    return hashlib.sha256(os.fsencode(path.name)).hexdigest()[:16]
 
 
 def _is_held(opened: BinaryIO) -> bool:
@@ -225,15 +225,17 @@ def _remove(paths: Iterable[Path]) -> None:
         path.unlink(missing_ok=True)
 
 
-def _remove_abandoned(path: Path) -> None:
-    """Remove temporary files for this file whose writers were killed."""
+def _remove_abandoned(paths: Sequence[Path]) -> None:
+    """Remove temporary files for these files whose writers were killed."""
     if fcntl is None:
         return
-    begin = _begin(path)
-    with suppress(OSError):  # the directory cannot be listed, or not changed
-        for name in os.listdir(path.parent):  # noqa: PTH208 (a Path for each would be slow)
-            if name.startswith(begin) and name.endswith(".new"):
-                _remove_if_abandoned(path.with_name(name), owner=name.split(".")[2])
+    for folder in {path.parent for path in paths}:
+        marks = {_mark(path) for path in paths if path.parent == folder}
+        with suppress(OSError):  # the directory cannot be listed
+            for name in os.listdir(folder):  # noqa: PTH208 (a Path for each would be slow)
+                match name.split("."):
+                    case ["", mark, owner, _, "new"] if mark in marks:
+                        _remove_if_abandoned(folder / name, owner)
 
 
 def _remove_if_abandoned(fresh: Path, owner: str) -> None:

@@ -6,6 +6,10 @@ Each message is a sentence that a user can act on; the command line prints it an
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+MISSING = "is missing"
+"""How a message begins about something that has to be given: see `Problem.is_missing`."""
+UNKNOWN_KEY = "unknown key"
+"""How one begins about a key that means nothing: see `Problem.is_unknown_key`."""
 LISTED_PROBLEMS = 50
 """How many problems a message spells out; any more are only counted."""
 
@@ -33,6 +37,16 @@ class Problem:
     def where(self) -> str:
         """What the line begins with: the place, or else the field."""
         return self.place or self.field
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether it is that something was not given, which may still follow."""
+        return self.message.startswith(MISSING)
+
+    @property
+    def is_unknown_key(self) -> bool:
+        """Whether it is that a key means nothing; the message then names keys as files do."""
+        return self.message.startswith(UNKNOWN_KEY)
 
     def inside(self, outer: str) -> "Problem":
         """The same problem, of a part of `outer`.

@@ -35,7 +35,7 @@ from tests.changing import (
     passing_through,
     random_chain,
 )
-from tests.consortia import FEW, consortia
+from tests.consortia import FEW, consortia, with_satiation
 
 RIVERSIDE, UNIVERSITY = ["Riverside"], ["University Hospital"]
 PUNISHMENTS: list[Punishment] = [Reversion(), Reversion(3), Suspension(1), Suspension(None)]
@@ -332,6 +332,23 @@ def test_least_total_cost_in_each_state() -> None:
     assert most.largest
     for o in range(2):
         assert cheap.in_state(o).cost.sum() <= most.in_state(o).cost.sum() * (1 + 1e-12)
+
+
+@pytest.mark.slow
+def test_least_total_cost_settles_where_it_is_between_the_bounds() -> None:
+    """The least total cost is found to half the digits, so that no step is as small as 1e-13."""
+    everyone = with_satiation(
+        [49.5, 203.0, 239.4, 55.9],
+        [100, 300, 300, 10],
+        [0.34, 0.7, 0.33, 0.74],
+        50,
+        [0.5, 1.75, 2.0, 1.7],
+    )
+    fewer = State("fewer", without=["client-2"], samples=[200, 540, 556, 16])
+    changing = ChangingConsortium(everyone, [State("all"), fewer], [[0.85, 0.15], [0.6, 0.4]])
+    agreement = solve_changing(changing, objective="least total cost", punishment="suspension")
+    assert agreement.steps < 60
+    assert certify_changing(agreement).holds
 
 
 def test_a_refuted_agreement_names_client_and_state() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import fedaccord as fa
 from fedaccord.agreement.audit_budget import _Search
 from fedaccord.agreement.monitoring import Rates
-from fedaccord.agreement.solve import Terms
+from fedaccord.agreement.robust import Terms
 from fedaccord.agreement.watch import watch_of
 from fedaccord.agreement.weight import weight_of
 from fedaccord.numbers import FloatArray

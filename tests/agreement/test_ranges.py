@@ -9,7 +9,7 @@ import pytest
 import fedaccord as fa
 from fedaccord.agreement.levels import Ladder, kept_by_all, largest_level_for_all
 from fedaccord.agreement.over_ranges import held_over
-from fedaccord.agreement.solve import Terms
+from fedaccord.agreement.robust import Terms
 from fedaccord.agreement.uniform import solve_uniform_rows
 from fedaccord.summaries.agreement import verdict
 from fedaccord.summaries.ranges import range_sentences

@@ -1,9 +1,12 @@
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import fedaccord as fa
+from fedaccord.game.curve import Curve
+from fedaccord.game.measured import fit_law
 from tests.agreement.settings import HOSPITALS
 from tests.consortia import with_satiation
 
@@ -127,6 +130,74 @@ def test_the_reason_why_there_is_no_agreement(
     assert agreement.profile.tolist() == agreement.equilibrium.profile.tolist()
     assert agreement.free_riders_removed == 0
     assert fa.certify(agreement).holds
+
+
+def known_from(noise: float, largest: float) -> fa.Consortium:
+    """Six clients with 7,365 samples in all and a law that was measured up to a size."""
+    sizes, rng = np.geomspace(20.0, largest, 7), np.random.default_rng(0)
+    true = 2.0 / np.sqrt(sizes)[:, np.newaxis]
+    curve = Curve(sizes, range(5), 0.02 + true * (1.0 + noise * rng.standard_normal((7, 5))))
+    law = fit_law(curve, resamples=200)
+    wanted = 0.6 * 7_365.0 * np.linspace(0.5, 1.0, 6)
+    return fa.Consortium(
+        valuation=1.0 / law.slope(wanted),
+        cost_per_sample=1.0,
+        samples=7_365.0 / 6,
+        rounds=50,
+        discount_factor=0.8,
+        law=law,
+    )
+
+
+def test_extrapolation_is_named_where_it_binds() -> None:
+    """Measured to 1,420 samples and used at several times as many; more seeds would not help."""
+    agreement = fa.solve_agreement(known_from(0.05, 1_420.0))
+    assert not agreement.exists
+    reason = str(agreement.reason)
+    assert "beyond what was measured" in reason
+    assert "measure with more samples; the law was measured from 20 to 1,420 samples" in reason
+    assert "seeds" not in reason
+    assert fa.solve_agreement(known_from(0.05, 1_420.0), robust=False).exists
+    assert fa.solve_agreement(known_from(0.05, 7_365.0)).exists
+
+
+def test_vague_laws_are_named_where_they_bind() -> None:
+    """Measured over all samples that there are, so that only the noise is left to blame."""
+    consortium = known_from(0.05, 7_365.0)
+    flat = fa.Law.power(1.0, 0.5, floor=1.0)
+    flat = replace(flat, value=flat.value * 1e-6, kind="mixture")
+    agreement = fa.solve_agreement(consortium, laws=[flat])
+    assert not agreement.exists
+    assert "measure with more seeds or test examples" in str(agreement.reason)
+    assert "beyond" not in str(agreement.reason)
+
+
+def test_the_condition_that_binds_is_named() -> None:
+    stated = "though one would if the numbers were exactly as stated"
+    ranges = f"none holds for every combination of numbers within the ranges, {stated}"
+    advice = ": narrower ranges are needed, or a harsher punishment"
+    seen, rarely = "every slip were seen before the next slot", fa.Monitoring(audit=0.1)
+    wide, narrow = HOSPITALS.within(0.3), HOSPITALS.within(0.1)
+
+    def reason(consortium: fa.Consortium, *kind: Any, **options: Any) -> str:
+        agreement = fa.solve_agreement(consortium, *kind, **options)
+        assert not agreement.exists
+        return str(agreement.reason)
+
+    assert reason(wide) == ranges + advice
+    worse = reason(wide, punishment="suspension", nobody_worse=True)
+    assert worse == (
+        f"{ranges}{advice}; one would also if a client might be worse off than at the equilibrium"
+    )
+    assert reason(HOSPITALS, "uniform", monitoring=rarely) == (
+        "slips are seen too seldom, or too late, for anyone to train on more, though one would if "
+        f"{seen}"
+    )
+    assert reason(narrow, monitoring=rarely) == (
+        f"{ranges}{advice}; one would also if {seen}, or if later slots mattered to the clients as "
+        "much as the present one"
+    )
+    assert reason(wide, "uniform", monitoring=rarely) == f"{ranges} and {seen}{advice}"
 
 
 @pytest.mark.parametrize("options", [{"margin": 0.2}, {"punishment": fa.Reversion(1)}])

@@ -91,9 +91,9 @@ def test_fees_and_the_floor_are_not_at_stake() -> None:
     [
         # 180 samples instead of 93.6: 2 * 15000 * (0.6165 - 0.4571) - 40 * 86.4 = 1323 of 19241
         ([90.0, 90.0], {"valuation": [15e3, 15e3], "cost_per_sample": 40.0}, "worth signing"),
-        ([100.0, 50.0], {}, "hardly worth the paper"),  # 3.5 % of what is at stake
+        ([100.0, 50.0], {}, "hardly worth signing"),  # 3.5 % of what is at stake
         ([100.0, 100.0], {"cost_per_sample": [2.0, 3.0]}, "not worth it"),  # 166.7 + 50 - 300
-        ([100.0, 10.0], {"currency": ""}, "hardly worth the paper"),
+        ([100.0, 10.0], {"currency": ""}, "hardly worth signing"),
     ],
 )
 def test_verdicts_for_all(profile: list[float], changes: Any, verdict: str) -> None:
@@ -109,8 +109,8 @@ def test_a_day_of_paperwork_decides_where_the_currency_is_known() -> None:
     small: dict[str, Any] = {"valuation": [15.0, 15.0], "cost_per_sample": 0.04}
     found = fa.worth(agreed(two(**small), [90.0, 90.0]))
     assert found.least_per_year == 400.0
-    assert found.verdict == "hardly worth the paper"
-    assert set(found.verdicts or ()) == {"hardly worth the paper"}
+    assert found.verdict == "hardly worth signing"
+    assert set(found.verdicts or ()) == {"hardly worth signing"}
     unknown = fa.worth(agreed(two(**small, currency="points"), [90.0, 90.0]))
     assert (unknown.verdict, unknown.good_for_all) == ("worth signing", True)
 
@@ -123,7 +123,7 @@ def test_verdicts_of_members() -> None:
         if share < LEAST_SHARE_OF_A_MEMBER
     ]
     assert hardly == ["Lakeside Clinic"]  # half a euro a month
-    assert (found.verdicts or ())[4] == "hardly worth the paper"
+    assert (found.verdicts or ())[4] == "hardly worth signing"
     assert (found.verdict, found.good_for_all) == ("worth signing", False)
     worse = fa.worth(agreed(two(), [100.0, 50.0]))
     assert worse.verdicts == ("worth signing", "not worth it")
@@ -260,7 +260,7 @@ def test_a_band_that_includes_0_is_not_sure_to_gain() -> None:
     ]
     unsure = [found for found in worths if found.saving_per_slot > 0 and not found.sure_for_all]
     assert unsure, "somewhere between a gain and a loss it is open which it is"
-    assert {found.verdict for found in unsure} == {"hardly worth the paper"}
+    assert {found.verdict for found in unsure} == {"hardly worth signing"}
 
 
 def test_bands_of_many_clients_are_close_to_exact_ones() -> None:
@@ -295,10 +295,10 @@ def test_laws_and_qualities_per_client() -> None:
 
 def test_the_record() -> None:
     record = fa.worth(agreed(measured(), [100.0, 50.0])).to_dict()
-    assert record["verdict"] == "hardly worth the paper"
+    assert record["verdict"] == "hardly worth signing"
     assert record["saving_band"][0] < record["saving_per_slot"] < record["saving_band"][1]
     verdicts = [row["verdict"] for row in record["clients"]]
-    assert verdicts == ["hardly worth the paper", "not worth it"]
+    assert verdicts == ["hardly worth signing", "not worth it"]
     with pytest.raises(InvalidInput, match="agreed: must be of type Agreement or Certificate"):
         fa.worth(two())  # type: ignore[arg-type]
 

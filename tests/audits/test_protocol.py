@@ -288,6 +288,20 @@ def test_the_tree_is_built_again_only_if_a_record_changed(played: Consortium) ->
     assert AuditedMember(model_on(records), played.terms, folder).commit() == first
 
 
+def test_a_commitment_does_not_wait_until_what_is_kept_of_it_is_on_disk(
+    played: Consortium, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    member = AuditedMember(model_on(records_of(3, 20)), played.terms, played.folder / "quick")
+    assert member.secret  # which is on disk before anything is salted with it
+
+    def wait(_: int) -> None:
+        raise AssertionError("waits for the disk")
+
+    monkeypatch.setattr("os.fsync", wait)
+    member.commit()
+    assert {path.name for path in member.folder.iterdir()} == {"secret", "commitment.json"}
+
+
 @pytest.mark.parametrize(
     "audits",
     [

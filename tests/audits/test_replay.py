@@ -70,3 +70,19 @@ def test_another_rule_than_the_terms_say_shows(
     found = replayed(make(), rule, done)
     assert (found.exact, found.passed) == (False, False)
     assert found.step is not None
+
+
+@pytest.mark.parametrize(
+    ("exact", "same_machine", "distance", "passed"),
+    [
+        (True, True, 0.0, True),
+        (False, True, 1e-9, False),  # the same processor adds up in the same order
+        (True, False, 0.0, True),
+        (False, False, 1e-4, True),
+        (False, False, 1.001e-4, None),  # only its own kind of processor can tell
+    ],
+)
+def test_how_far_a_replay_may_be_away(
+    exact: bool, same_machine: bool, distance: float, passed: bool | None
+) -> None:
+    assert Replay(exact, same_machine, distance).passed is passed

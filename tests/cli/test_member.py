@@ -189,6 +189,9 @@ def offer_new_key(joined: Run, folder: str = "northgate") -> str:
     """Somebody sends a card with new keys in Northgate's name; returns its fingerprint."""
     shutil.rmtree(folder)
     made = joined("member", "new", folder, "app/invitation.toml", "--client", "Northgate", *NUMBERS)
+    refused = joined("server", "admit", "app", f"{folder}/card.json")
+    assert refused.exit_code == 2
+    assert "its own, say that it replaces the old one: --replace" in refused.stderr
     assert joined("server", "admit", "app", f"{folder}/card.json", "--replace").exit_code == 0
     return made.stdout.strip().rpartition("channel: ")[2]
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from fedaccord.files.consortium import example_text
 from tests.cli.conftest import Run
 
 
@@ -37,6 +38,7 @@ CONTRACT = {  # the fields in their order; * marks later additions
     "certificate": [
         *("holds", "worst_client", "slack"),
         *("assumptions", "under_laws", "under_fresh_laws", "over_ranges"),  # *
+        "would_slip_if_one_is_out",  # *
     ],
     "law": ["kind", "measure", "floor", "terms"],  # *
     "worth": [  # *
@@ -46,11 +48,19 @@ CONTRACT = {  # the fields in their order; * marks later additions
         *("range_used", "verdict", "clients"),
     ],
     "social_optimum": ["total", "total_cost", "price_of_anarchy"],  # *
+    "sentences": [  # *
+        *("consortium", "close_call", "agreement", "alternatives"),
+        *("audits", "ranges", "law", "questions"),
+    ],
 }
 
 
 def test_the_json_contract(run: Run) -> None:
     answer = solve_json(run, "--paper", "--agreement", "uniform")
+    assert answer.pop("coalition") is None  # under reversion nobody goes alone
+    names = ["name", "exists", "reason", "punishment", "objective", "margin"]
+    for other in answer.pop("alternatives"):
+        assert list(other) == [*names, "total", "total_cost", "saving_per_slot"]
     assert {part: list(record) for part, record in answer.items()} == CONTRACT
     assert answer["consortium"]["clients"] == 100
     assert answer["consortium"]["samples"] == 1_000_000
@@ -59,6 +69,7 @@ def test_the_json_contract(run: Run) -> None:
     assert list(answer["agreement"]["clients"][0]) == [
         *("name", "contribution", "role", "cost", "saving"),
         *("worse_than_equilibrium", "alone_cost", "threshold", "audit_probability"),  # *
+        *("samples", "discount_factor"),  # *
     ]
     assert answer["agreement"]["clients"][0]["role"] == "free rider"
 
@@ -280,11 +291,117 @@ def test_what_it_is_worth(run: Run) -> None:
         12.0,
     )
     assert worth["saving_per_year"] == pytest.approx(12 * worth["saving_per_slot"])
-    assert worth["clients"][4]["verdict"] == "hardly worth the paper"
+    assert worth["clients"][4]["verdict"] == "hardly worth signing"
     assert worth["saving_band"] is None  # the law is assumed
     text = run("solve", "consortium.toml").stdout
     assert "Cost of a slot to all together, EUR" in text
     assert "EUR saved" in text
+
+
+NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?")
+GROUP = ((890_000, 0.004, 4_000), (1_500_000, 0.015, 52_000), (1_450_000, 0.019, 59_000))
+"""Valuation, cost per sample and samples: some of these would do better without the others."""
+EVERYONE = ((1_310_000, 0.017, 34_000), (610_000, 0.018, 56_000), (180_000, 0.013, 50_000))
+"""All of these would pay less under another profile."""
+
+
+def consortium_of(clients: tuple[tuple[float, float, int], ...], last: tuple[Any, ...]) -> str:
+    tables = "".join(
+        f'[[clients]]\nname = "Clinic {n}"\nvaluation = {worth}\ncost_per_sample = {cost}\n'
+        f"samples = {samples}\n"
+        for n, (worth, cost, samples) in zip("ABCD", (*clients, last), strict=True)
+    )
+    return f"rounds = 50\ndiscount_factor = 0.9\n{tables}"
+
+
+def leaves(record: Any) -> list[Any]:
+    if isinstance(record, dict | list):
+        inside = record.values() if isinstance(record, dict) else record
+        return [leaf for each in inside for leaf in leaves(each)]
+    return [record]
+
+
+def rounds_to(value: float, text: str) -> bool:
+    """Whether a number is printed like this."""
+    decimals = len(text.partition("e")[0].partition(".")[2])
+    shown = float(text.replace(",", ""))
+    half = 0.5 * 10.0 ** (float(text.partition("e")[2] or 0) - decimals)
+    return bool(abs(value - shown) <= half * (1 + 1e-9))
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("example", ()),
+        ("example", ("--objective", "most-data", "--margin", "0")),
+        ("example", ("--agreement", "uniform", "--punishment", "reversion")),
+        ("example", ("--within", "30%")),
+        ("example", ("--audit-rate", "0.4", "--false-alarm", "0.01")),
+        ("example", ("--margin", "0.9")),
+        ("group", ("--objective", "most-data")),
+        ("everyone", ("--objective", "most-data")),
+    ],
+)
+def test_json_has_every_number_and_name_that_people_read(
+    run: Run, tmp_path: Path, text: str, options: tuple[str, ...]
+) -> None:
+    content = {
+        "example": example_text(),
+        "group": consortium_of(GROUP, (1_870_000, 0.019, 58_000)),
+        "everyone": consortium_of(EVERYONE, (130_000, 0.015, 3_000)),
+    }[text]
+    (tmp_path / "c.toml").write_text(content, encoding="utf-8")
+    printed = run("solve", "c.toml", "--all", *options).stdout
+    record = json.loads(run("solve", "c.toml", *options, "--format", "json").stdout)
+    found = leaves(record)
+    said = " ".join(each for each in found if isinstance(each, str))
+    numbers = [float(each) for each in found if type(each) in (int, float)]
+    written = set(NUMBER.findall(said))
+    for number in NUMBER.findall(printed):
+        assert number in written or any(rounds_to(each, number) for each in numbers), number
+    for client in record["agreement"]["clients"]:
+        assert client["name"] in printed
+    flat = " ".join(printed.split())
+    for part in record["sentences"].values():
+        for sentence in part:
+            assert sentence in flat
+
+
+def test_json_has_the_group_that_would_go_and_the_alternatives(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "g.toml").write_text(consortium_of(GROUP, (1_870_000, 0.019, 58_000)))
+    options = ("g.toml", "--objective", "most-data")
+    record = json.loads(run("solve", *options, "--format", "json").stdout)
+    group = record["coalition"]
+    assert (group["everyone"], group["holds"]) == (False, None)
+    assert {row["name"] for row in group["clients"] if row["saving"] > 0} == set(group["members"])
+    text = " ".join(run("solve", *options).stdout.split())
+    assert "A group would do better on its own, for good: " in text
+    assert all(member in text for member in group["members"])
+    names = [other["name"] for other in record["alternatives"]]
+    assert names[0] == "reversion"
+    assert names[-1] == "least total cost"
+    # the options are named after sentences that JSON has without them
+    assert ("--nobody-worse rules that out." in text) == ("nobody worse" in names)
+    assert "(--objective least-total-cost)" in text
+    assert "--" not in json.dumps(record["sentences"]).replace("`fedaccord ranges`", "")
+
+    (tmp_path / "e.toml").write_text(consortium_of(EVERYONE, (130_000, 0.015, 3_000)))
+    words = ("solve", "e.toml", "--objective", "most-data", "--format", "json")
+    everyone = json.loads(run(*words).stdout)["coalition"]
+    assert (everyone["everyone"], everyone["holds"]) == (True, True)
+
+
+def test_an_option_follows_its_sentence_however_that_is_worded(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The option belongs to the remark, not to its words."""
+    cheaper = "fedaccord.summaries.alternatives.cheaper_sentence"
+    monkeypatch.setattr(cheaper, lambda *_: "Another one is cheaper.")
+    monkeypatch.setattr("fedaccord.summaries.agreement.worse_off", lambda _: "Some pay more.")
+    words = ("--punishment", "suspension", "--objective", "most-data")
+    text = run("solve", "--paper", "--clients", "20", *words).stdout
+    assert "Another one is cheaper. (--objective least-total-cost)" in text
+    assert "Some pay more. (--nobody-worse rules that out.)" in text
 
 
 def on_a_terminal(where: Path, words: list[str], replies: list[str]) -> tuple[int, str]:

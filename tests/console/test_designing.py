@@ -21,7 +21,6 @@ from fedaccord.console.workshop.turns import Turns
 from fedaccord.files.consortium import demo_text
 from fedaccord.game.money import amounts
 from fedaccord.numbers import write
-from fedaccord.summaries.worth import VERDICTS
 from tests.cli.conftest import Run, run  # noqa: F401  (a fixture)
 from tests.console.drafts import HOSTILE, example, many, some
 
@@ -96,7 +95,7 @@ def test_the_page_has_the_numbers_of_solve(client: TestClient, run: Run, query: 
         ]
     assert write([record["equilibrium"]["total"], agreement["total"]])[1] in shown
     if record["worth"]["verdict"]:
-        assert VERDICTS[record["worth"]["verdict"]].capitalize() in shown
+        assert record["worth"]["verdict"].capitalize() in shown
     else:
         assert agreement["reason"].replace("the clients", "the members") in text_of(shown)
 

@@ -29,13 +29,21 @@ from fedaccord.deployment.certificates import (
     make_node_key,
 )
 from fedaccord.deployment.invitation import load_invitation
-from fedaccord.deployment.member_directory import make_card, rests_on, sign_member, write_member
+from fedaccord.deployment.member_directory import (
+    changed_keys,
+    make_card,
+    rests_on,
+    sign_member,
+    write_member,
+)
 from fedaccord.deployment.renewal import renew_certificates, renew_member
 from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.flower.client_file import load_client_file
 from fedaccord.flower.fab import app_digest
-from fedaccord.protocol.terms import load_terms
-from fedaccord.signing.keys import load_key, new_key
+from fedaccord.protocol.keys import Keys, change_of_key, sign_rotation
+from fedaccord.protocol.terms import Terms, load_terms
+from fedaccord.protocol.terms_text import terms_text
+from fedaccord.signing.keys import Key, load_key, new_key, write_key
 from tests.flower.consortia import privates_of, terms_of
 
 NAMES = ("a", "Łódź 2", "c")
@@ -345,10 +353,139 @@ def test_a_new_key_replaces_the_old_one_only_if_that_is_said(room: Room) -> None
     signed(room)
     path = room.folder / "sent.json"
     path.write_text(json.dumps(forged(room)))
-    with pytest.raises(InvalidInput, match="it must be said to replace that"):
+    with pytest.raises(InvalidInput, match="its own, say that it replaces the old one"):
         admit(room.app, [path])
     known = admit(room.app, [path], replaces=True)
     assert known.unsigned == NAMES  # the terms have a new key, so everyone signs again
+
+
+# --- Keys that their owners replace, and terms that are changed by hand --------------------
+
+
+def rotate(room: Room, name: str, *, key: Key | None = None) -> Key:
+    """Put a new key of a member into the terms, signed with the old one, as documented."""
+    terms, new = load_app_terms(room.app), new_key() if key is None else key
+    assert terms.keys is not None
+    old = load_key(room.members[name] / "signing.key")
+    update = {
+        "clients": terms.keys.clients | {name: new.public},
+        "rotations": {name: sign_rotation(terms.name, name, old, new.public)},
+    }
+    write_terms(room, terms.model_copy(update={"keys": terms.keys.model_copy(update=update)}))
+    return new
+
+
+def write_terms(room: Room, terms: Terms) -> None:
+    (room.app / "fedaccord_app" / "terms.toml").write_text(terms_text(terms))
+
+
+def keys_of(room: Room) -> Keys:
+    keys = load_app_terms(room.app).keys
+    assert keys is not None
+    assert load_invitation(room.app / "to-sign.toml").terms.keys == keys
+    assert load_invitation(room.app / "invitation.toml").terms.keys is None
+    return keys
+
+
+@pytest.mark.parametrize("sent", ["the old cards", "somebody's new certificate", "nothing"])
+def test_a_rotated_key_stays_whatever_is_admitted(sent: str, room: Room) -> None:
+    signed(room)
+    new = rotate(room, "c")
+    before = load_app_terms(room.app)
+    if sent == "somebody's new certificate":
+        renew_member(room.members["a"])
+    files = {"the old cards": cards(room), "nothing": []}.get(sent, cards(room)[:1])
+    known = admit(room.app, files)
+    assert known.rotated == ("c",)
+    assert load_app_terms(room.app) == before
+    assert keys_of(room).clients["c"] == new.public
+    assert change_of_key(before.name, "c", old_keys(room), keys_of(room)) == "rotated"
+    kept = (room.members["c"] / "card.json").read_bytes()
+    renew_member(room.members["c"])  # whoever still has the old key can make such a card
+    with pytest.raises(InvalidInput, match="is signed with a key that c has replaced"):
+        admit(room.app, [room.members["c"] / "card.json"])
+    (room.members["c"] / "card.json").write_bytes(kept)
+    write_key(room.members["c"] / "new.key", new)
+    (room.members["c"] / "new.key").replace(room.members["c"] / "signing.key")
+    offered = load_invitation(room.app / "to-sign.toml")
+    for member in room.members.values():
+        assert changed_keys(member, load_terms(member / "terms.toml"), offered.terms) == {}
+        sign_member(member, offered)
+    known = admit(room.app, [member / "signature.json" for member in room.members.values()])
+    assert known.unsigned == ()
+    renew_member(room.members["c"])  # its card has the new key now, which the old one has signed
+    known = admit(room.app, [room.members["c"] / "card.json"])
+    assert (known.rotated, known.unsigned) == ((), ())
+    assert keys_of(room) == before.keys
+
+
+def old_keys(room: Room) -> Keys:
+    """The keys in the terms that a member signed before."""
+    keys = load_terms(room.members["a"] / "terms.toml").keys
+    assert keys is not None
+    return keys
+
+
+def test_a_rotation_ends_with_the_key_that_it_is_for(room: Room) -> None:
+    signed(room)
+    rotate(room, "c")
+    admit(room.app, [])
+    assert keys_of(room).rotations.keys() == {"c"}
+    path = room.folder / "sent.json"
+    path.write_text(json.dumps(forged(room, client="c")))
+    admit(room.app, [path], replaces=True)
+    assert keys_of(room).rotations == {}
+    assert keys_of(room).clients["c"] == json.loads(path.read_text())["signing_key"]
+
+
+def test_a_rotation_without_the_key_counts_with_the_card_that_has_it(room: Room) -> None:
+    """Only the lines of [keys.rotations] were put into the terms."""
+    signed(room)
+    before, member = load_app_terms(room.app), room.members["c"]
+    new = rotate(room, "c")
+    after = load_app_terms(room.app)
+    assert before.keys is not None
+    assert after.keys is not None
+    update = {"rotations": after.keys.rotations}
+    write_terms(room, before.model_copy(update={"keys": before.keys.model_copy(update=update)}))
+    write_key(member / "new.key", new)
+    (member / "new.key").replace(member / "signing.key")
+    renew_member(member)
+    admit(room.app, [member / "card.json"], replaces=True)
+    assert keys_of(room) == after.keys
+
+
+def test_a_key_in_the_terms_that_nobody_vouches_for_is_not_undone_silently(room: Room) -> None:
+    signed(room)
+    terms = load_app_terms(room.app)
+    assert terms.keys is not None
+    clients = terms.keys.clients | {"c": new_key().public}
+    write_terms(
+        room,
+        terms.model_copy(update={"keys": terms.keys.model_copy(update={"clients": clients})}),
+    )
+    before = {p: p.read_bytes() for p in room.app.rglob("*") if p.is_file()}
+    with pytest.raises(InvalidInput, match="c has another key there than on its card") as error:
+        admit(room.app, cards(room))
+    assert "with the new key and say that it replaces the old one" in str(error.value)
+    with pytest.raises(InvalidInput, match="c has another key there than on its card"):
+        admit(room.app, [])
+    assert {p: p.read_bytes() for p in room.app.rglob("*") if p.is_file()} == before
+    write_terms(room, terms)
+    assert admit(room.app, cards(room)).rotated == ()
+
+
+def test_terms_that_were_changed_are_in_the_invitation(room: Room) -> None:
+    """Before anybody has sent a card, and after everybody has signed."""
+    for tolerance in (0.25, 0.5):
+        terms = load_app_terms(room.app).model_copy(update={"tolerance": tolerance})
+        write_terms(room, terms)
+        admit(room.app, [])
+        assert load_invitation(room.app / "invitation.toml").terms.tolerance == tolerance
+        assert load_app_terms(room.app) == terms
+        signed(room)
+        assert load_invitation(room.app / "to-sign.toml").terms.tolerance == tolerance
+    assert keys_of(room).clients.keys() == set(NAMES)
 
 
 def test_nobody_has_the_key_of_another(room: Room) -> None:

@@ -1,8 +1,10 @@
 """The how-to page on Flower, followed to the letter: every command is copied from the page."""
 
+import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -15,6 +17,7 @@ import pytest
 
 from fedaccord.deployment.processes import end
 from fedaccord.ledger.lines import load_entries
+from fedaccord.ledger.store import open_ledger
 from fedaccord.protocol.copies import contradictions
 from fedaccord.protocol.verification import wrong_in
 from tests.flower.deployment import free_port
@@ -51,18 +54,21 @@ class Reader:
     def type(self, command: str) -> None:
         command = command.replace("--host server.example", f"--host localhost {self.ports}")
         if LASTING.match(command):
-            self._leave_running(command)
+            log = self.folder / f"{command.rsplit(maxsplit=1)[-1]}.log"
+            process = self.leave_running(command, log)
+            if "server" in command:
+                wait_for(log, "the server runs", process)
             return
         limit = time.monotonic() + SECONDS
         while True:
-            done = self._run(command, limit - time.monotonic())
+            done = self.run(command, limit - time.monotonic())
             # a check says what is still missing, and one looks again
             if done.returncode == 0 or " check " not in command or time.monotonic() > limit:
                 break
             time.sleep(2)
         assert done.returncode == 0, f"{command}\n{done.stdout}"
 
-    def _run(self, command: str, seconds: float) -> "subprocess.CompletedProcess[str]":
+    def run(self, command: str, seconds: float) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
             command,
             shell=True,
@@ -76,8 +82,7 @@ class Reader:
             check=False,
         )
 
-    def _leave_running(self, command: str) -> None:
-        log = self.folder / f"{command.rsplit(maxsplit=1)[-1]}.log"
+    def leave_running(self, command: str, log: Path) -> "subprocess.Popen[bytes]":
         with log.open("wb") as file:
             process = subprocess.Popen(
                 ["/bin/sh", "-c", f"exec {command}"],
@@ -89,12 +94,38 @@ class Reader:
                 start_new_session=True,
             )
         self.stack.callback(end, process)
-        if "server" in command:
-            limit = time.monotonic() + SECONDS
-            while "the server runs" not in log.read_text("utf-8"):
-                assert process.poll() is None, log.read_text("utf-8")
-                assert time.monotonic() < limit, log.read_text("utf-8")
-                time.sleep(0.5)
+        return process
+
+
+def wait_for(log: Path, words: str, process: "subprocess.Popen[bytes] | None" = None) -> None:
+    """Wait until a log says something."""
+    limit = time.monotonic() + SECONDS
+    while words not in log.read_text("utf-8"):
+        assert process is None or process.poll() is None, log.read_text("utf-8")
+        assert time.monotonic() < limit, log.read_text("utf-8")
+        time.sleep(0.5)
+
+
+def refuses_a_second_run(reader: Reader) -> None:
+    """On the same ledger at the same time, as the page says, with the reason."""
+    with open_ledger(reader.folder / "app" / "ledger.db"):
+        refused = reader.run("fedaccord server run app --last-slot 2", SECONDS)
+    assert refused.returncode == 2
+    assert "ledger.db: another process is writing to this ledger; only one may" in refused.stdout
+
+
+def survives_a_kill(reader: Reader) -> None:
+    """The SuperLink is killed in the middle of a slot; the page's command goes on with it."""
+    log, slot = reader.folder / "app.log", reader.folder / "slot.log"
+    command = "fedaccord server run app --last-slot 2"
+    watching = reader.leave_running(command, slot)
+    wait_for(slot, "slot 2 begins", watching)
+    known = json.loads((reader.folder / "app" / "run" / "processes.json").read_text())
+    (superlink,) = (one[0] for one in known["processes"] if one[2] == "flower-superlink")
+    os.kill(superlink, signal.SIGKILL)
+    wait_for(log, "the server runs again")
+    assert "superlink was killed by signal 9; it is started again" in log.read_text("utf-8")
+    reader.type(command)
 
 
 @pytest.mark.slow
@@ -110,11 +141,15 @@ def test_the_page_leads_to_the_first_settled_slot(
                 exec(text, names)
             else:
                 reader.type(text)
+        first = load_entries(str(tmp_path / "app" / "ledger.db"))
+        refuses_a_second_run(reader)
+        survives_a_kill(reader)
+    verdicts = [entry.body["verdict"] for entry in first if entry.kind == "verdict"]
+    assert verdicts == ["kept", "kept", "kept"]
+    assert not [entry for entry in first if entry.kind in ("absence", "fault")]
     ledger = load_entries(str(tmp_path / "app" / "ledger.db"))
     assert wrong_in(ledger) == []
-    verdicts = [entry.body["verdict"] for entry in ledger if entry.kind == "verdict"]
-    assert verdicts == ["kept", "kept", "kept"]
-    assert not [entry for entry in ledger if entry.kind in ("absence", "fault")]
+    assert [entry for entry in ledger if (entry.kind, entry.slot) == ("verdict", 2)]
     for member in ("st-mary", "northgate", "lakeside"):
         copy = load_entries(str(tmp_path / member / "ledger.db"))
         assert contradictions(ledger, copy) == []

@@ -1,6 +1,7 @@
 """A rehearsal with real processes: SuperLink, nginx, and the nodes of three members."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -86,6 +87,64 @@ def test_a_consortium_rehearses_its_own_model_at_scale(tmp_path: Path) -> None:
     entries = load_entries(str(tmp_path / "kept" / "server" / "ledger.db"))
     reported = {e.client: e.body["samples"] for e in entries if e.kind == "report"}
     assert reported == {"North": 42_000, "St Mary": 9_000, "West": 150}
+
+
+def with_mark(mark: str) -> list[str]:
+    """What runs with this in its environment, which whatever it starts inherits."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if mark.encode() in path.read_bytes():
+                found.append((path.parent / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+        except OSError:  # it ended, or is somebody else's
+            continue
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="there is no /proc")
+def test_ctrl_c_leaves_no_process_and_no_file_behind(tmp_path: Path) -> None:
+    """In the middle of a slot, as a terminal does it, and once more while everything is stopped."""
+    (tmp_path / "consortium.toml").write_text(CONSORTIUM)
+    made = fedaccord(tmp_path, "flower", "new", "app", "consortium.toml", "--dataset", "digits")
+    assert made.returncode == 0, made.stderr
+    home, mark = tmp_path / "home", f"FEDACCORD_TEST={tmp_path}"
+    home.mkdir()
+    before = files_in(tmp_path / "app")
+    rehearsal = subprocess.Popen(
+        [sys.executable, "-u", "-m", "fedaccord", "flower", "rehearse", "app"],
+        cwd=tmp_path,
+        env=os.environ
+        | {"PYTHONPATH": PATH, "TMPDIR": str(home), "HOME": str(home)}
+        | dict([mark.split("=", 1)]),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    said = ""
+    try:
+        assert rehearsal.stdout is not None
+        for line in rehearsal.stdout:
+            said += line
+            if "reported" in line:
+                break
+        assert any("flwr-serverapp" in one for one in with_mark(mark)), said
+        os.killpg(rehearsal.pid, signal.SIGINT)
+        for line in rehearsal.stdout:
+            said += line
+            if "Stopping everything" in line:
+                os.killpg(rehearsal.pid, signal.SIGINT)
+        assert rehearsal.wait(timeout=300) == 130, said
+    finally:
+        rehearsal.terminate()  # it stops everything
+        rehearsal.wait(timeout=300)
+        if rehearsal.stdout is not None:
+            rehearsal.stdout.close()
+    assert with_mark(mark) == []
+    assert list(home.rglob("*")) == []
+    assert files_in(tmp_path / "app") == before
 
 
 @pytest.mark.slow

@@ -91,6 +91,13 @@ def test_a_connection_that_breaks_is_made_again_and_nothing_is_told_twice(
             "finished:failed",
             "ledger.db: is in",
         ),
+        (
+            "\x1b[91mERROR \x1b[0m:     ledger.db: is in use\n"
+            "\x1b[91mERROR \x1b[0m:     Exit Code: 201\n",
+            "finished:failed",
+            "ledger.db: is in",
+        ),
+        ("ERROR :     Exit Code: 201\n", "finished:failed", "`flwr log 7 consortium --show` in "),
         ("INFO :      nothing\n", "finished:failed", "`flwr log 7 consortium --show` in "),
         ("", "finished:stopped", "it was stopped; run the slots again to go on where it was"),
         ("", "", "the SuperLink does not answer any more"),
@@ -99,7 +106,7 @@ def test_a_connection_that_breaks_is_made_again_and_nothing_is_told_twice(
 def test_a_run_that_ends_too_early(
     last: str, status: str, why: str, app: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    play(monkeypatch, [[logged(BEGINS), last]], [status])
+    play(monkeypatch, [[logged(BEGINS), *last.splitlines(keepends=True)]], [status])
     heard: list[Event] = []
     with pytest.raises(FedaccordError, match="the run failed: ") as failed:
         run_slots_and_watch(app, 1, listeners=[heard.append])

@@ -187,3 +187,55 @@ def test_clients_without_a_discount_factor_use_the_consortiums() -> None:
     assert consortium.discount_factor.tolist() == [0.9, 0.3]
     with pytest.raises(fa.InvalidInput, match="neither the consortium nor a has one"):
         fa.Consortium.of(clients, rounds=1)
+
+
+def test_what_is_not_said_of_a_client_costs_nothing_and_changes_nothing() -> None:
+    client = fa.Client("a", 3.0, 2.0, 10.0)
+    assert (client.communication_cost, client.discount_factor, client.quality) == (0.0, None, 1.0)
+    consortium = fa.Consortium.of([client], rounds=1, discount_factor=0.9)
+    assert consortium.communication_cost.tolist() == [0.0]
+    assert consortium.quality.tolist() == [1.0]
+    assert consortium.server_fee == 0.0
+
+
+@pytest.mark.parametrize(
+    ("field", "least", "below"),
+    [
+        ("quality", 1e-9, 0.99e-9),
+        ("communication_cost", 0.0, -1e-300),
+        ("discount_factor", 0.0, -1e-300),
+        ("valuation", 1e-300, 0.0),
+        ("cost_per_sample", 1e-9, 0.0),
+        ("samples", 1e-9, 0.0),
+    ],
+)
+def test_the_least_that_each_number_may_be(field: str, least: float, below: float) -> None:
+    build(**{field: least})
+    with pytest.raises(fa.InvalidInput, match=field):
+        build(**{field: below})
+
+
+@pytest.mark.parametrize(
+    ("field", "most", "above"),
+    [
+        ("quality", 0.99e9, 1e9),
+        ("communication_cost", 0.99e290, 1e290),
+        ("discount_factor", 1.0 - 1e-12, 1.0),
+        ("valuation", 1e200, 1e290),
+    ],
+)
+def test_the_most_that_each_number_may_be(field: str, most: float, above: float) -> None:
+    build(**{field: most})
+    with pytest.raises(fa.InvalidInput, match=field):
+        build(**{field: above})
+
+
+@pytest.mark.parametrize("quality", [1.0, 0.3])
+def test_amounts_that_count_by_quality_in_samples(quality: float) -> None:
+    """Never more than a client has, and exactly all it has if it gives everything."""
+    consortium = build(quality=quality)
+    samples = consortium.samples
+    for part, expected in ((0.5, 0.5 * samples), (1.0, samples), (1.0 + 1e-12, samples)):
+        assert consortium.in_samples(part * quality * samples) == pytest.approx(expected)
+    assert (consortium.in_samples(quality * samples) == samples).all()
+    assert (consortium.in_samples(2.0 * quality * samples) == samples).all()

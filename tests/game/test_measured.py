@@ -111,6 +111,7 @@ def test_resampled_laws_are_the_rows_of_one_law() -> None:
     assert losses.shape == (30, 3)
     for k in (0, 7, 29):
         assert evidence.law_at(k).loss(totals) == pytest.approx(losses[k], rel=1e-12)
+        assert (evidence.law_at(k).value > 0).all()
     assert not np.array_equal(evidence.fresh.loss(totals), losses)
     with pytest.raises(InvalidInput, match="k: must be 29 or less"):
         evidence.law_at(30)

@@ -1,13 +1,16 @@
 """The ledger in a database: what is appended is there, in order, for good, for one writer."""
 
 import json
+import os
 import sqlite3
+import stat
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from alembic import command
@@ -18,6 +21,7 @@ from sqlalchemy.exc import DBAPIError
 from typer.testing import CliRunner
 
 from fedaccord.cli import app
+from fedaccord.console.room.database import Database
 from fedaccord.errors import FedaccordError
 from fedaccord.ledger.access import LedgerInUse
 from fedaccord.ledger.chain import START, Checkpoint, Fact, broken_links
@@ -459,3 +463,65 @@ def test_tables_written_another_way_are_ours(path: Path) -> None:
         database.execute("UPDATE sqlite_master SET sql = replace(sql, ' at ', ' \"at\"  ')")
     database.close()
     assert len(load_entries(str(path))) == 2
+
+
+def test_a_few_entries_of_a_long_ledger(path: Path) -> None:
+    facts = [
+        Fact(kind, slot, client, {})
+        for slot in (1, 2, 3)
+        for kind, client in (("slot", None), ("report", "a"), ("report", "b"))
+    ]
+
+    def numbers(most: int, **which: Any) -> list[int]:
+        return [entry.number for entry in ledger.some(most, **which)]
+
+    with open_ledger(str(path)) as ledger:
+        ledger.append(facts)
+        assert numbers(2) == [9, 8]
+        assert numbers(2, ascending=True) == [1, 2]
+        assert numbers(9, before=3) == [2, 1]
+        assert numbers(9, after=7) == [9, 8]
+        assert numbers(9, before=7, after=5) == [6]
+        assert numbers(9, slot=2) == [6, 5, 4]
+        assert numbers(9, slot=4) == []
+        assert numbers(9, client="b") == [9, 6, 3]
+        assert numbers(9, kind="slot") == [7, 4, 1]
+        assert numbers(9, slot=2, kind="report", client="a") == [5]
+        assert numbers(1, slot=2, kind="report", ascending=True) == [5]
+        last = ledger.last(), ledger.last("slot")
+        assert [entry.number for entry in last if entry is not None] == [9, 7]
+        assert ledger.last("settlement") is None
+
+
+def test_a_commit_returns_when_it_is_on_disk(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also with a SQLite that was built to leave that to the system."""
+    connect = sqlite3.dbapi2.connect
+
+    def built_otherwise(*args: Any, **kwargs: Any) -> sqlite3.Connection:
+        connection: sqlite3.Connection = connect(*args, **kwargs)
+        connection.execute("PRAGMA synchronous = OFF")
+        return connection
+
+    monkeypatch.setattr(sqlite3.dbapi2, "connect", built_otherwise)
+    full = 2
+    with open_ledger(path) as ledger:
+        ledger.append(FACTS)
+        found = ledger._connection.exec_driver_sql("PRAGMA synchronous").scalar()
+        assert found == full
+        ledger._connection.rollback()
+    database = Database(path.with_name("room.db"))
+    with database.reading() as connection:
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == full
+    database.close()
+
+
+def test_only_the_owner_reads_a_ledger(path: Path) -> None:
+    """And its lock; journals get the permissions of the file."""
+    before = os.umask(0o022)
+    try:
+        with open_ledger(path) as ledger:
+            ledger.append(FACTS)
+    finally:
+        os.umask(before)
+    modes = {one.name: stat.S_IMODE(one.stat().st_mode) for one in path.parent.iterdir()}
+    assert modes == {"ledger.db": 0o600, "ledger.db.lock": 0o600}

@@ -169,7 +169,7 @@ def test_offers_are_uniform_where_the_terms_say_so() -> None:
     amounts = {
         kind: solve_agreement(
             consortium_of(reported(uniform), uniform, uniform.clients),
-            kind,  # type: ignore[arg-type]
+            kind,
             margin=0.1,
             whole_samples=True,
             punishment=uniform.after_slip,

@@ -468,7 +468,7 @@ def fits_answer(told: notes.Offer, answer: notes.Signed, total: float) -> bool:
     offer = part(messages.AskedOffer, told)
     guessed = offer.model_copy(update={"equilibrium_total": total, "salt": None})
     said = answer_in(answer).statement
-    body = said.body | {"question": digest_of(guessed.body)}
+    body = {**said.body, "question": digest_of(guessed.body)}
     return said._replace(body=body).digest(answer.signature) == answer.statement
 
 
@@ -514,7 +514,7 @@ def test_no_digest_confirms_a_guess_of_a_total(tmp_path: Path) -> None:
 def test_a_repeated_run_has_the_same_salts_and_no_other_key_has(tmp_path: Path) -> None:
     again = [told(tmp_path / f"{n}.db", slots=1, terms=SIGNED)[0] for n in range(2)]
     assert again[0] == again[1]
-    assert new_key().secret("x") != server_key(SIGNED).secret("x")
+    assert new_key().secret("x") != key_of("the server").secret("x")
 
 
 @pytest.mark.parametrize("salt", [None, "0" * 63, "x" * 64])

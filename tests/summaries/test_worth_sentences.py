@@ -96,7 +96,7 @@ def test_the_example_is_worth_signing_but_not_to_everybody() -> None:
     ) in said
     assert fa.worth(certificate).verdicts == (
         *(("worth signing",) * 3),
-        *(("hardly worth the paper",) * 2),
+        *(("hardly worth signing",) * 2),
         "worth signing",
     )
 

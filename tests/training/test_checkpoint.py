@@ -1,6 +1,9 @@
 """Checkpoints: complete files, and only of the same run."""
 
+import os
 import resource
+import stat
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +14,7 @@ import torch
 
 import fedaccord as fa
 from fedaccord.data.partition import SkewedPartition
+from fedaccord.training import checkpoint as module
 from fedaccord.training.checkpoint import Checkpoint, identity_of, load_parameters
 from fedaccord.training.course import Course, RunState, train
 from fedaccord.training.engine import PlainEngine
@@ -235,3 +239,75 @@ def test_rounds_in_quick_succession_are_not_all_written(tmp_path: Path) -> None:
     assert not store.path.exists()
     store.save(RunState(state.slots, (), state.parameters), at_once=True)
     assert store.path.exists()
+
+
+def test_a_checkpoint_is_on_disk_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of it: a file that is renamed before it is flushed may be empty after a crash."""
+    synced, named = dict[str, int](), list[tuple[str, int]]()
+    sync, replaced, link = os.fsync, os.replace, os.link
+
+    def fsync(number: int) -> None:
+        sync(number)
+        synced[Path(f"/proc/self/fd/{number}").readlink().name] = os.fstat(number).st_size
+
+    def replace_file(source: Path, target: Path) -> None:
+        named.append((Path(target).name, synced.pop(Path(source).name, -1)))
+        replaced(source, target)
+
+    def link_file(source: Path, target: Path) -> None:
+        named.append((Path(target).name, synced.pop(Path(source).name, -1)))
+        link(source, target)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(os, "replace", replace_file)
+    monkeypatch.setattr(os, "link", link_file)
+    store = checkpoint(tmp_path / "run.pt")
+    for _ in range(2):  # a new file, and one that takes the place of another
+        store.save(RunState((), (), {"w": torch.zeros(10_000)}), at_once=True)
+    size = store.path.stat().st_size
+    assert size > 40_000
+    assert named == [("run.pt", size)] * 2
+
+
+def test_only_the_owner_reads_a_checkpoint(tmp_path: Path) -> None:
+    """A model reveals some of its data."""
+    path = tmp_path / "run.pt"
+    path.write_bytes(b"")
+    path.chmod(0o644)  # what an earlier file allowed does not matter
+    checkpoint(path).save(RunState((), (), {"w": torch.zeros(3)}), at_once=True)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_run_is_saved_in_the_middle_of_a_slot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After every round, if they take long enough: at most one is lost."""
+    monkeypatch.setattr(module, "_SECONDS_BETWEEN", 0.0)
+    store, found = checkpoint(tmp_path / "run.pt"), list[tuple[int, int, int]]()
+
+    def after(slot: int, turn: int, score: object) -> None:
+        state = store.load()
+        assert state is not None
+        assert state.rounds[-1] == score
+        found.append((slot, len(state.slots), len(state.rounds)))
+
+    train(course(), THREE_SLOTS, store=store, progress=after)
+    assert found == [(slot, slot - 1, turn) for slot in (1, 2) for turn in (1, 2, 3)]
+
+
+def test_a_second_of_work_is_lost_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    store, state = checkpoint(tmp_path / "run.pt"), RunState((), (), {"w": torch.zeros(3)})
+    now = 100.99
+    store.save(state)
+    assert not store.path.exists()
+    now = 101.0
+    store.save(state)
+    assert store.path.exists()
+    store.path.unlink()
+    now = 101.99  # counted from the last save
+    store.save(state)
+    assert not store.path.exists()

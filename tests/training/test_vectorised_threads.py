@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from fedaccord.training.engine import LocalEpochs, TrainingFailed
 from fedaccord.training.threads import ThreadPool, one_thread
 from fedaccord.training.vectorised.engine import VectorisedEngine
-from tests.training.engine_contract import LOCALS, RAGGED, final, plan
+from tests.training.engine_contract import LOCALS, RAGGED, final, noise, plan
 
 
 @pytest.fixture
@@ -32,6 +33,30 @@ def test_the_same_numbers_to_the_last_bit(sizes: Any, local: Any, task: str) -> 
     with one_thread():
         one = final(VectorisedEngine(), given)
     assert all(torch.equal(one[name], three[name]) for name in one)
+
+
+class _Split(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Notes the operations on this thread that PyTorch may split between threads."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.found: set[str] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if torch.get_num_threads() > 1 and not func.is_view:
+            self.found.add(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("local", LOCALS)
+@pytest.mark.usefixtures("three_threads")
+def test_no_threads_of_pytorch_wait_for_more_while_the_pool_works(local: Any) -> None:
+    given = plan([130, 0, 70], local, "mlp", dataset=noise(200), rounds=2)
+    start = given.model.start(seed=3)
+    with _Split() as split:
+        rounds = list(VectorisedEngine().rounds(given, start))
+    assert len(rounds) == 2
+    assert split.found <= {"aten.detach.default"}
 
 
 @pytest.mark.usefixtures("three_threads")

@@ -30,8 +30,9 @@ from fedaccord.agreement.intervals import fitted
 from fedaccord.agreement.monitoring import BELIEVED, Monitoring
 from fedaccord.agreement.patience import equilibrium_of
 from fedaccord.agreement.punishment import Punishment, PunishmentName, as_punishment
-from fedaccord.agreement.reasons import TOO_FEW_AUDITS, why_no_individual
-from fedaccord.agreement.solve import Robust, Terms, in_own_samples
+from fedaccord.agreement.reasons import TOO_FEW_AUDITS, why_none
+from fedaccord.agreement.robust import Terms
+from fedaccord.agreement.solve import Robust, in_own_samples, individual_of
 from fedaccord.checks import check_number
 from fedaccord.errors import InvalidInput
 from fedaccord.game.consortium import Consortium
@@ -133,14 +134,15 @@ class _Search:
         """The largest profile, whatever the audits cost."""
         return np.asarray(largest_profiles(self.game)[0])
 
-    def why_none(self) -> str:
+    def why_none(self) -> str | None:
         """Why there is no agreement."""
         if self.game.worthwhile(self._everything):
             return TOO_FEW_AUDITS
-        terms = self.terms
-        return why_no_individual(
-            terms.equilibrium, self.game, margin=terms.margin, monitoring=terms.monitoring
-        )
+
+        def solve(terms: Terms) -> Agreement:
+            return individual_of(terms, terms.fitted, False, "most data")
+
+        return why_none(self.terms, solve, solve(self.terms).reason)
 
     def largest(self, budget: float) -> tuple[FloatArray, FloatArray] | None:
         """The profile of the largest total, and how often each client is audited."""

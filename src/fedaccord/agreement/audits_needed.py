@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedaccord.agreement.enforcement import ScaledGame
-from fedaccord.agreement.solve import Terms
+from fedaccord.agreement.robust import Terms
 from fedaccord.agreement.spot_checks import Odds, most_tempting
 from fedaccord.agreement.weight import accusations, effective_discount_factor, meanwhile
 from fedaccord.numbers import FloatArray

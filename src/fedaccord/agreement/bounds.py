@@ -129,7 +129,7 @@ class Bounds:
             at_kept = self.weight * self.game.law.slope(kept)
             with np.errstate(over="ignore"):
                 step = value / np.maximum(1.0 - at_kept, _FLAT)
-            after = np.clip(amount - step, 0.0, most)
+            after = np.minimum(np.maximum(amount - step, 0.0), most)
             after = np.where(eager, most, after)
             settled = np.abs(after - amount) <= _SETTLED * after
             if taken >= _USUAL_STEPS:

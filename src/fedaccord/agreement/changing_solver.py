@@ -54,6 +54,16 @@ that; a bound changes by some 1e-12 of itself with it, as much as `SOLVED` allow
 _MOST_STEPS = 500
 """The iteration takes 10 to 100 steps to settle; after these, d is only lowered."""
 
+_NO_CLOSER = 5
+"""Steps without coming closer than ever, after which the iteration has settled as well as it can.
+The least total cost is found by comparing costs, so its total is known to about the square root of
+rounding only, 1e-8 of itself. Discount factors that differ by so little then lead to totals that
+differ at random, and no step could be as small as `_STILL`."""
+
+_ROUGHLY = 1e-6
+"""Change of a discount factor that this may explain: 1e-8 of a total that saves a client a hundred
+times less than it is worth."""
+
 _NEAR = 0.01
 """Change of the discount factors below which the iteration is accelerated."""
 
@@ -92,10 +102,18 @@ def solve_changing(
     search = _search_of(changing, objective, margin, punishment)
     patience = np.broadcast_to(search.start, changing.present.shape)
     steps, memory = 0, _Memory()
+    closest, least, since = patience, np.inf, 0
     while steps < _MOST_STEPS:
         steps += 1
         missing = search.at(patience).wanted - patience
-        if np.abs(missing).max() <= _STILL:
+        most = np.abs(missing).max()
+        if most <= _STILL:
+            break
+        since = since + 1 if least <= min(most, _ROUGHLY) else 0
+        if most < least:
+            closest, least = patience, most
+        if since == _NO_CLOSER:
+            patience = closest
             break
         patience = np.clip(memory.next(patience, missing), 0.0, _NEARLY_ONE)
     found, extra = search.at(patience), _AT_FIRST

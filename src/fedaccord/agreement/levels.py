@@ -213,7 +213,7 @@ def _last_fine(
         width = high - low
         rise = at_high - at_low
         share = np.divide(-at_low, rise, out=np.full_like(rise, 0.5), where=rise > 0)
-        middle = low + width * np.clip(share, _INSET, 1.0 - _INSET)
+        middle = low + width * np.minimum(np.maximum(share, _INSET), 1.0 - _INSET)
         at_middle = excess(middle)
         bad = at_middle > 0
         high, at_high = np.where(bad, middle, high), np.where(bad, at_middle, at_high)

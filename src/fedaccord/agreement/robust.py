@@ -13,12 +13,17 @@ A client that would contribute *more* than agreed under some law is no problem, 
 as one: it helps everybody.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from fedaccord.agreement.agreement import Agreement
-from fedaccord.agreement.enforcement import ScaledGame, scale
+from fedaccord.agreement.box import Box
+from fedaccord.agreement.enforcement import ScaledGame, scale, scale_one
 from fedaccord.agreement.monitoring import Monitoring
 from fedaccord.agreement.punishment import Punishment
 from fedaccord.agreement.weight import Weight, weight_of
@@ -33,6 +38,60 @@ _TOGETHER = 2**20
 
 _MOST_CUTS = 100
 """Far more rounds of adding laws than are needed: each adds some, and only few matter."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What an agreement is to hold for, in samples of quality 1."""
+
+    equilibrium: Equilibrium
+    margin: float
+    punishment: Punishment
+    nobody_worse: bool
+    over_ranges: bool
+    monitoring: Monitoring
+    others: Law | None = None
+    """Laws (rows) that it is to hold for besides the consortium's own."""
+
+    @property
+    def law(self) -> Law:
+        """The consortium's own law: of a measured one, the one that fits best."""
+        return self.equilibrium.consortium.law
+
+    @cached_property
+    def box(self) -> Box | None:
+        """The types that clients may have; None: exactly those that are stated."""
+        ranges = self.equilibrium.consortium.ranges
+        if not self.over_ranges or ranges is None:
+            return None
+        agreed = self.margin, self.punishment, self.nobody_worse, self.monitoring
+        return Box(self.equilibrium, ranges, *agreed)
+
+    @cached_property
+    def stated(self) -> ScaledGame:
+        """The game of the numbers as stated and the fitted law."""
+        game = scale_one(
+            self.equilibrium,
+            self.margin,
+            self.punishment,
+            nobody_worse=self.nobody_worse,
+            monitoring=self.monitoring,
+        )
+        return game if self.box is None else self.box.stated(game)
+
+    @property
+    def fitted(self) -> ScaledGame:
+        """The game of the fitted law, with every client in its worst corner."""
+        if self.box is None:
+            return self.stated
+        return self.box.game(self.equilibrium.consortium.law, 1)
+
+    def game(self, laws: Law) -> ScaledGame:
+        """One row for each of the laws, with every client in its worst corner."""
+        if self.box is not None:
+            return self.box.game(laws, laws.value.shape[1])
+        agreed = self.margin, self.punishment, self.monitoring
+        return game_of_laws(self.equilibrium, laws, *agreed, nobody_worse=self.nobody_worse)
 
 
 def game_of_laws(

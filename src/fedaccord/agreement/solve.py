@@ -12,16 +12,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import Literal, get_args
 
 import numpy as np
 
 from fedaccord.agreement import individual, uniform
 from fedaccord.agreement.agreement import Agreement, FirstConverted, Objective, SolvedKind
-from fedaccord.agreement.box import Box
-from fedaccord.agreement.enforcement import ScaledGame, scale_one
+from fedaccord.agreement.enforcement import ScaledGame
 from fedaccord.agreement.fair import NO_UNIFORM_SHARE, FairShare
 from fedaccord.agreement.monitoring import BELIEVED, Monitoring
 from fedaccord.agreement.objectives import least_cost_profile, total_cost
@@ -34,12 +32,12 @@ from fedaccord.agreement.punishment import (
 )
 from fedaccord.agreement.reasons import (
     NO_USE,
-    NOT_IN_BOX,
     NOTHING_WHOLE,
     why_no_individual,
     why_no_uniform,
+    why_none,
 )
-from fedaccord.agreement.robust import game_of_laws, solve_for_all
+from fedaccord.agreement.robust import Terms, solve_for_all
 from fedaccord.agreement.whole import largest_whole_profile
 from fedaccord.checks import check_choice, check_type
 from fedaccord.errors import InvalidInput, Problem
@@ -106,27 +104,28 @@ def solve_agreement(
     effective = equilibrium.effective
 
     over_ranges = robust in (True, "ranges")
-    terms = Terms(effective, margin, punishment, nobody_worse, over_ranges, monitoring)
+    others = _other_laws(equilibrium.consortium.law, laws, robust=robust in (True, "law"))
+    terms = Terms(effective, margin, punishment, nobody_worse, over_ranges, monitoring, others)
 
-    def solve(game: ScaledGame) -> Agreement:
-        if kind == "uniform":
-            return _uniform(
-                terms,
-                game,
-                whole_samples=whole_samples,
-                objective=objective,
-                first_converted=first_converted,
-            )
-        return _individual(terms, game, whole_samples, objective)
+    def solve(terms: Terms) -> Agreement:
+        def of_game(game: ScaledGame) -> Agreement:
+            if kind == "uniform":
+                return _uniform(
+                    terms,
+                    game,
+                    whole_samples=whole_samples,
+                    objective=objective,
+                    first_converted=first_converted,
+                )
+            return individual_of(terms, game, whole_samples, objective)
 
-    law = equilibrium.consortium.law
-    others = _other_laws(law, laws, robust=robust in (True, "law"))
-    if others is not None:
-        agreement = solve_for_all(solve, terms.game, stacked([law, others]))
-    else:
-        agreement = solve(terms.fitted)
-    if terms.box is not None and not agreement.exists:
-        agreement = replace(agreement, reason=_why_not_in_box(solve(terms.stated)))
+        if terms.others is None:
+            return of_game(terms.fitted)
+        return solve_for_all(of_game, terms.game, stacked([terms.law, terms.others]))
+
+    agreement = solve(terms)
+    if not agreement.exists:
+        agreement = replace(agreement, reason=why_none(terms, solve, agreement.reason))
     return replace(
         agreement,
         equilibrium=equilibrium,
@@ -139,58 +138,6 @@ def solve_agreement(
         laws=others,
         ranges=None if terms.box is None else equilibrium.consortium.ranges,
     )
-
-
-@dataclass(frozen=True)
-class Terms:
-    """What an agreement is to hold for, in samples of quality 1."""
-
-    equilibrium: Equilibrium
-    margin: float
-    punishment: Punishment
-    nobody_worse: bool
-    over_ranges: bool
-    monitoring: Monitoring
-
-    @cached_property
-    def box(self) -> Box | None:
-        """The types that clients may have; None: exactly those that are stated."""
-        ranges = self.equilibrium.consortium.ranges
-        if not self.over_ranges or ranges is None:
-            return None
-        agreed = self.margin, self.punishment, self.nobody_worse, self.monitoring
-        return Box(self.equilibrium, ranges, *agreed)
-
-    @cached_property
-    def stated(self) -> ScaledGame:
-        """The game of the numbers as stated and the fitted law."""
-        game = scale_one(
-            self.equilibrium,
-            self.margin,
-            self.punishment,
-            nobody_worse=self.nobody_worse,
-            monitoring=self.monitoring,
-        )
-        return game if self.box is None else self.box.stated(game)
-
-    @property
-    def fitted(self) -> ScaledGame:
-        """The game of the fitted law, with every client in its worst corner."""
-        if self.box is None:
-            return self.stated
-        return self.box.game(self.equilibrium.consortium.law, 1)
-
-    def game(self, laws: Law) -> ScaledGame:
-        """One row for each of the laws, with every client in its worst corner."""
-        if self.box is not None:
-            return self.box.game(laws, laws.value.shape[1])
-        agreed = self.margin, self.punishment, self.monitoring
-        return game_of_laws(self.equilibrium, laws, *agreed, nobody_worse=self.nobody_worse)
-
-
-def _why_not_in_box(stated: Agreement) -> str | None:
-    """Why there is no agreement for all types, given the one for the numbers as stated."""
-    return NOT_IN_BOX if stated.exists else stated.reason
 
 
 def _other_laws(law: Law, given: Sequence[Law] | None, *, robust: bool) -> Law | None:
@@ -219,9 +166,10 @@ def default_objective(punishment: Punishment) -> Objective:
     return "most data" if isinstance(punishment, Reversion) else "least total cost"
 
 
-def _individual(
+def individual_of(
     terms: Terms, game: ScaledGame, whole_samples: bool, objective: Objective
 ) -> Agreement:
+    """The individual agreement under these terms, in samples of quality 1."""
     equilibrium = terms.equilibrium
     largest, reason = individual.largest_profile_for_all(game), None
     profile = game.equilibrium[0]

@@ -40,7 +40,7 @@ from fedaccord.game.money import day_of_paperwork
 from fedaccord.numbers import SUMS_DIFFER, BoolArray, FloatArray
 from fedaccord.record import Columns, Record, Tables, Value
 
-Verdict = Literal["worth signing", "hardly worth the paper", "not worth it"]
+Verdict = Literal["worth signing", "hardly worth signing", "not worth it"]
 
 LEAST_SHARE = 0.05
 """Of what is at stake for all: valuations and costs are seldom known to a twentieth, so a smaller
@@ -184,7 +184,7 @@ class Worth(Record):
         size, least = self.agreement.consortium.size, self.least_per_year
         enough = least is None or (self.saving_per_year or 0.0) >= size * least
         good = self.saving_share >= LEAST_SHARE and self.sure_for_all and enough
-        return "worth signing" if good else "hardly worth the paper"
+        return "worth signing" if good else "hardly worth signing"
 
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...] | None:
@@ -192,7 +192,7 @@ class Worth(Record):
         if not self.holds:
             return None
         good = self.gains & self.sure & ~self.small_shares & ~self.small_amounts
-        words: list[Verdict] = ["not worth it", "hardly worth the paper", "worth signing"]
+        words: list[Verdict] = ["not worth it", "hardly worth signing", "worth signing"]
         return tuple(words[grade] for grade in (self.gains.astype(int) + good).tolist())
 
     @property

@@ -4,12 +4,14 @@ import signal
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from fedaccord.checks import escaped
 from fedaccord.cli.options import from_one
+from fedaccord.deployment.processes import STOPS
 
 if TYPE_CHECKING:
     from fedaccord.deployment.rehearsal import Outcome
@@ -69,8 +71,8 @@ def rehearse(
 
     given = None if numbers is None else load_consortium(numbers)
     data = None if dataset is None else load_dataset(dataset)
-    for ends in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(ends, signal.default_int_handler)  # as Ctrl-C: everything is stopped
+    for kind in STOPS:
+        signal.signal(kind, _stop)
     with ExitStack() as stack:
         if keep is not None:
             check_free(keep)
@@ -84,6 +86,13 @@ def rehearse(
             last_slot=last_slot,
         )
     _show(outcome, keep)
+
+
+def _stop(number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001
+    """Stop everything, once: whoever presses Ctrl-C again does not keep it from being stopped."""
+    for kind in STOPS:
+        signal.signal(kind, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 def _show(outcome: "Outcome", keep: Path | None) -> None:

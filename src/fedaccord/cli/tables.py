@@ -17,11 +17,9 @@ from fedaccord.summaries.agreement import (
     assumption_sentences,
     consequences,
     consortium_sentence,
-    solution_sentences,
     verdict,
-    worse_off,
 )
-from fedaccord.summaries.alternatives import alternative_sentences
+from fedaccord.summaries.alternatives import sentences_of
 from fedaccord.summaries.audits import audit_sentences
 from fedaccord.summaries.changing import turnover_sentences
 from fedaccord.summaries.clients import CLIENT_NOTE, choose_clients, client_rows
@@ -42,9 +40,8 @@ from fedaccord.summaries.training import (
     training_notes,
     written_score,
 )
-from fedaccord.summaries.words import in_unit
+from fedaccord.summaries.words import Hints, hinted, in_unit
 from fedaccord.summaries.worth import (
-    cheaper_sentence,
     knife_edge,
     law_sentences,
     questions,
@@ -73,6 +70,12 @@ if TYPE_CHECKING:
 
 LISTED = 20
 """Clients in a table unless --all is given."""
+_OPTIONS: Hints = {
+    "indifferent": f"--margin {USUAL_MARGIN:g}",
+    "worse off": "--nobody-worse rules that out.",
+    "cheaper": "--objective least-total-cost",
+}
+"""The options of `solve` that change what these sentences say."""
 _ANY_WIDTH = 10_000
 """Characters; wider than any table."""
 
@@ -94,24 +97,22 @@ def print_solution(
     every: bool,
 ) -> None:
     """What `solve` found, and what else there would be."""
-    agreement, worth = certificate.agreement, worth_of(certificate)
-    print_close_call(console, certificate)
+    said = sentences_of(certificate, optimum, exists_from, alternatives, _OPTIONS)
+    _print_lines(console, said["close_call"])
     print_comparison(console, [certificate])
-    flags = {
-        worse_off(agreement): "--nobody-worse rules that out.",
-        cheaper_sentence(agreement, alternatives.cheapest): "--objective least-total-cost",
-    }
-    found, *rest = solution_sentences(certificate, optimum, exists_from)
-    said = [found, *worth_sentences(worth), *rest]
-    for sentence in [*said, *alternative_sentences(agreement, alternatives)]:
-        flag = flags.get(sentence)
-        console.print(f"{sentence} ({flag})" if flag else sentence)
+    _print_lines(console, [*said["agreement"], *said["alternatives"]])
     print_clients(console, certificate, every)
-    print_audits(console, certificate)
-    print_ranges(console, certificate, alternatives.as_stated)
-    print_law(console, certificate, worth, alternatives.for_the_fit)
+    for part in ("audits", "ranges", "law"):
+        if said[part]:
+            console.print()
+        _print_lines(console, said[part])
     print_assumptions(console, certificate)
-    print_questions(console, agreement.consortium)
+    _print_questions(console, said["questions"])
+
+
+def _print_lines(console: Console, sentences: Iterable[str]) -> None:
+    for sentence in sentences:
+        console.print(sentence)
 
 
 def print_audits(console: Console, certificate: "Certificate") -> None:
@@ -138,8 +139,8 @@ def print_close_call(console: Console, certificate: "Certificate") -> None:
     """Whether somebody is exactly indifferent, before anything else."""
     edge = knife_edge(certificate)
     if edge:
-        margin = f" (--margin {USUAL_MARGIN:g})" if certificate.agreement.kind != "given" else ""
-        console.print(f"{edge}{margin}")
+        given = certificate.agreement.kind == "given"
+        console.print(edge if given else hinted(edge, _OPTIONS["indifferent"]))
 
 
 def print_law(
@@ -154,9 +155,9 @@ def print_law(
         console.print(sentence)
 
 
-def print_questions(console: Console, consortium: "Consortium") -> None:
+def _print_questions(console: Console, asked: Iterable[str]) -> None:
     """Numbers to look at again."""
-    for question in questions(consortium):
+    for question in asked:
         console.print(f"Question: {question}")
 
 
@@ -185,7 +186,7 @@ def print_certificate(console: Console, certificate: "Certificate", every: bool)
     print_ranges(console, certificate)
     print_law(console, certificate, worth)
     print_assumptions(console, certificate)
-    print_questions(console, certificate.agreement.consortium)
+    _print_questions(console, questions(certificate.agreement.consortium))
 
 
 def print_comparison(

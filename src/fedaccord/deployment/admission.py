@@ -1,10 +1,11 @@
 """The coordinator's part of admitting members: their cards, the final terms, their signatures.
 
 The directory `members` has what each member sent. As soon as every client of the terms has a card,
-the keys go into the terms, and the file to sign is written.
+the keys go into the terms, and the file to sign is written. Terms that were changed by hand go into
+the invitation and the file to sign with whatever is admitted next.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,14 +19,17 @@ from fedaccord.deployment.cards import (
     signatures_text,
 )
 from fedaccord.deployment.certificates import read_client_certificate
-from fedaccord.deployment.invitation import Invitation, load_invitation
+from fedaccord.deployment.invitation import Invitation, load_invitation, without_keys
 from fedaccord.deployment.new_directory import folder_names
 from fedaccord.errors import FedaccordError, InvalidInput
 from fedaccord.flower.fab import app_digest
-from fedaccord.protocol.keys import Keys
+from fedaccord.protocol.keys import Keys, change_of_key
 from fedaccord.protocol.terms import Terms, load_terms
 from fedaccord.protocol.terms_text import terms_text
 from fedaccord.signing.keys import load_key
+
+REPLACES = "say that it replaces the old one"
+"""What is asked of whoever admits a card with another key than the member's card before."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,8 @@ class Members:
     """Who has sent no card."""
     unsigned: tuple[str, ...]
     """Who has not signed the terms and the app as they are now."""
+    rotated: tuple[str, ...] = ()
+    """Whose key in the terms is newer than its card, which has the key that signed it."""
 
 
 def members_of(app: Path) -> Members:
@@ -49,7 +55,8 @@ def members_of(app: Path) -> Members:
         card, signature = _stored(place.card), _stored(place.signature)
         if isinstance(card, Card):
             cards[name] = card
-            if isinstance(signature, TermsSignature) and signature.is_by(card.signing_key):
+            key = card.signing_key if terms.keys is None else terms.keys.clients[name]
+            if isinstance(signature, TermsSignature) and signature.is_by(key):
                 signatures[name] = signature
     current = {n: s for n, s in signatures.items() if s.terms == terms.digest}
     if current:
@@ -60,13 +67,16 @@ def members_of(app: Path) -> Members:
         current,
         missing=tuple(name for name in terms.clients if name not in cards),
         unsigned=tuple(name for name in terms.clients if name not in current),
+        rotated=tuple(name for name, card in cards.items() if _is_rotated(terms, card)),
     )
 
 
 def admit(app: Path, sent: Iterable[Path], *, replaces: bool = False) -> Members:
     """Take cards and signatures that members sent: all of them, or none if one is wrong.
 
-    A card with another signing key than before is taken only if it `replaces` the old one.
+    A card with another signing key than before is taken only if it `replaces` the old one, or if
+    the old one has signed it and the terms say so. Terms that were changed by hand are taken as
+    they are, with nothing sent as well.
     """
     terms = load_app_terms(app)
     places, before = _places(app, terms), members_of(app).cards
@@ -78,16 +88,19 @@ def admit(app: Path, sent: Iterable[Path], *, replaces: bool = False) -> Members
     ]
     if problems:
         raise InvalidInput(problems)
-    cards = [one for _, one in taken if isinstance(one, Card)]
+    cards = {one.client: one for _, one in taken if isinstance(one, Card)}
+    known = before | cards
+    complete = all(name in known for name in terms.clients) and (bool(cards) or not taken)
+    keys = _keys(app, terms, known, replaced=cards if replaces else ()) if complete else None
     _store(
         [
-            *((places[one.client].card, one.model_dump_json(indent=1)) for one in cards),
-            *((places[one.client].node, one.node_key + "\n") for one in cards),
+            *((places[name].card, card.model_dump_json(indent=1)) for name, card in cards.items()),
+            *((places[name].node, card.node_key + "\n") for name, card in cards.items()),
         ]
     )
-    known = members_of(app)
-    if cards and not known.missing:
-        _complete(app, terms, known.cards)
+    if keys is not None:
+        _complete(app, terms.model_copy(update={"keys": keys}), known if cards else {})
+    refresh_invitation(app)
     signatures = [(path, one) for path, one in taken if isinstance(one, TermsSignature)]
     _take_signatures(app, signatures)
     return members_of(app)
@@ -109,6 +122,13 @@ def refresh_to_sign(app: Path) -> None:
 def to_sign_text(app: Path, terms: Terms, invitation: Invitation) -> str:
     """The file to sign for the app as it is."""
     return replace(replace_app(invitation, app_digest(app)), terms=terms).text
+
+
+def refresh_invitation(app: Path) -> None:
+    """Write the invitation again, if the terms were changed by hand."""
+    known, terms = load_invitation(app / INVITATION), without_keys(load_app_terms(app))
+    if known.terms != terms:
+        _store([(app / INVITATION, replace(known, terms=terms).text)])
 
 
 def replace_app(invitation: Invitation, digest: str, version: int | None = None) -> Invitation:
@@ -207,10 +227,19 @@ def _wrong_in(
     except InvalidInput as error:
         return f"its certificate {error.problems[0]}"
     known = before.get(sent.client)
-    if known is not None and known.signing_key != sent.signing_key and not replaces:
+    if (
+        known is not None
+        and known.signing_key != sent.signing_key
+        and not (replaces or _is_rotated(terms, known, sent.signing_key))
+    ):
         return (
-            f"{sent.client} has another signing key already; if the new one is really its own, it "
-            "must be said to replace that"
+            f"{sent.client} has another signing key already; call it, and if the new one is really "
+            f"its own, {REPLACES}"
+        )
+    if known not in (None, sent) and _is_rotated(terms, sent):
+        return (
+            f"is signed with a key that {sent.client} has replaced in the terms; `fedaccord member "
+            "renew` makes a card with the new one"
         )
     others = {card.signing_key: name for name, card in before.items() if name != sent.client}
     if (owner := others.get(sent.signing_key)) is not None:
@@ -226,17 +255,59 @@ def _store(files: Sequence[tuple[Path, str]]) -> None:
         raise FedaccordError(f"{place}: cannot be written: {error.strerror or error}") from None
 
 
-def _complete(app: Path, terms: Terms, cards: dict[str, Card]) -> None:
-    """Put everybody's keys into the terms, and write what nodes and the proxy need to know."""
+def _is_rotated(terms: Terms, card: Card, new: str | None = None) -> bool:
+    """Whether the terms have another key for a member, signed by the key of its card."""
+    if terms.keys is None:
+        return False
+    name, old = card.client, {card.client: card.signing_key}
+    now = terms.keys.clients[name]
+    before = terms.keys.model_copy(update={"clients": old})
+    return new in (None, now) and change_of_key(terms.name, name, before, terms.keys) == "rotated"
+
+
+def _keys(app: Path, terms: Terms, cards: dict[str, Card], replaced: Container[str]) -> Keys:
+    """Everybody's keys for the terms.
+
+    They are those of the cards. But a key that is in the terms by hand, and that the card's key has
+    signed, stays; and what else somebody wrote there by hand is not undone without a word.
+    """
     server = load_key(app / "keys" / "signing.key").public
-    rotations = {} if terms.keys is None else terms.keys.rotations
     clients = {name: cards[name].signing_key for name in terms.clients}
-    keys = Keys(server=server, clients=clients, rotations=rotations)
-    certificates = "".join(card.certificate for card in cards.values())
+    if terms.keys is None:
+        return Keys(server=server, clients=clients)
+    problems = []
+    for name, written in terms.keys.clients.items():
+        if _is_rotated(terms, cards[name]):
+            clients[name] = written
+        elif clients[name] != written and name not in replaced:
+            problems.append(
+                f"{app_terms(app)}: keys.clients: {name} has another key there than on its card, "
+                "and the card's key has not signed that one; put the card's key back, or send a "
+                f"card with the new key and {REPLACES}"
+            )
+    if problems:
+        raise InvalidInput(problems)
+    keys = Keys(server=server, clients=clients)
+    rotations = {
+        name: signature
+        for name, signature in terms.keys.rotations.items()
+        if change_of_key(terms.name, name, terms.keys, _with_rotation(keys, name, signature))
+        != "revoked"
+    }
+    return keys.model_copy(update={"rotations": rotations})
+
+
+def _with_rotation(keys: Keys, name: str, signature: str) -> Keys:
+    return keys.model_copy(update={"rotations": {name: signature}})
+
+
+def _complete(app: Path, terms: Terms, cards: dict[str, Card]) -> None:
+    """Write the terms with everybody's keys, and what nodes and the proxy need to know."""
+    certificates = "".join(cards[name].certificate for name in terms.clients if cards)
     _store(
         [
-            (app_terms(app), terms_text(terms.model_copy(update={"keys": keys}))),
-            (app / "keys" / "members.pem", certificates),
+            (app_terms(app), terms_text(terms)),
+            *([(app / "keys" / "members.pem", certificates)] if cards else []),
         ]
     )
     refresh_to_sign(app)

@@ -69,6 +69,11 @@ class Invitation:
         return "\n".join([*lines, ""])
 
 
+def without_keys(terms: Terms) -> Terms:
+    """Terms as an invitation has them."""
+    return terms if terms.keys is None else terms.model_copy(update={"keys": None})
+
+
 def host_of(address: str) -> tuple[str, int]:
     """The host and the port of an address; an IPv6 address is without its brackets."""
     host, _, port = address.rpartition(":")

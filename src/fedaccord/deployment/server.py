@@ -1,5 +1,8 @@
 """The server's processes: Flower's SuperLink, and nginx before it. They end together.
 
+A SuperLink that is killed leaves the process behind that runs the slots, which holds the ledger
+for about a minute. So whatever a SuperLink has left behind is ended before the next one starts.
+
 Members' nodes are registered as soon as the SuperLink answers, under their clients' names: a node
 is refused if it claims another name than the one its key is registered for.
 """
@@ -24,7 +27,7 @@ from fedaccord.deployment.app_directory import INVITATION, MEMBERS
 from fedaccord.deployment.fence import nginx_words, superlink_words
 from fedaccord.deployment.invitation import host_of, load_invitation
 from fedaccord.deployment.new_directory import folder_names
-from fedaccord.deployment.processes import Processes, listens
+from fedaccord.deployment.processes import Processes, end_left_behind, end_orphans, listens
 from fedaccord.errors import FedaccordError, InvalidInput
 
 QUIET = {
@@ -37,6 +40,8 @@ RUNS = "the server runs"
 """How the line begins that is said when members' nodes can come, and slots can run."""
 _START = 60.0
 """Seconds within which the SuperLink must answer."""
+_RESTARTS, _WITHIN = 3, 600.0
+"""A SuperLink that ends more often than that within so many seconds is not started again."""
 
 
 def environment(app: Path) -> dict[str, str]:
@@ -68,24 +73,40 @@ def serve(app: Path, say: Callable[[str], None]) -> None:
             "nginx is not installed, and without it the server would be open to everyone: "
             "install it (apt install nginx-light), and start the server again"
         )
-    address = superlink_address(app)
+    address, record = superlink_address(app), app / "run" / "processes.json"
+    end_left_behind(record, say)
     if listens(*host_of(address)):
         raise FedaccordError(f"something listens at {address} already: is the server running?")
     ended = _until_signalled()
     try:
-        with Processes(app / "run", ended) as processes:
+        with Processes(app / "run", ended, record) as processes:
             start_superlink(app, processes, environment(app))
             for name in register_members(app):
                 say(f"registered the node of {name}")
             start_nginx(app, processes, nginx)
             say(f"{RUNS}: Flower at {address}, for this machine only, and nginx before it")
-            while True:
-                processes.check()
-                time.sleep(0.5)
+            _keep_running(app, processes, say)
     except FedaccordError:
         if not ended():
             raise
     say("the server ends")
+
+
+def _keep_running(app: Path, processes: Processes, say: Callable[[str], None]) -> None:
+    """Start a SuperLink again that ended by itself, until something else ends."""
+    restarts: list[float] = []
+    while True:
+        died = processes.ended("superlink")
+        restarts = [at for at in restarts if time.monotonic() < at + _WITHIN]
+        if died is not None and len(restarts) < _RESTARTS:
+            say(f"{died}; it is started again")
+            restarts.append(time.monotonic())
+            end_orphans(processes.left_by("superlink"), say)
+            start_superlink(app, processes, environment(app))
+            register_members(app)
+            say(f"{RUNS} again: what was under way goes on with the next `fedaccord server run`")
+        processes.check()
+        time.sleep(0.5)
 
 
 def start_superlink(app: Path, processes: Processes, known: Mapping[str, str]) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from fedaccord.checks import is_number, normalised, shown, unknown, wrong_number
-from fedaccord.errors import InvalidInput, Problem
+from fedaccord.errors import MISSING, UNKNOWN_KEY, InvalidInput, Problem
 from fedaccord.files.clients import CPU_FIELDS, FIELDS, broken, check_clients, load_clients
 from fedaccord.files.law import LawTable, read_laws
 from fedaccord.files.numerals import InThreeDecimals
@@ -241,7 +241,7 @@ def _observed(clients: ClientTable, mistakes: Mistakes) -> dict[str, FloatArray]
     if not seen.any():
         return {}
     for n in np.flatnonzero(~seen).tolist():
-        clients.add(mistakes, n, "observed", "is missing, and other clients have it")
+        clients.add(mistakes, n, "observed", f"{MISSING}, and other clients have it")
     if mistakes:
         raise mistakes.error()
     return {"observed": observed}
@@ -275,7 +275,7 @@ def unknown_keys(data: Mapping[str, Any]) -> list[tuple[str | int, ...]]:
 
 _UNKNOWN = "extra_forbidden"
 _WORDS = {
-    "missing": "is missing",
+    "missing": MISSING,
     "float_type": "must be a number, got {}",
     "finite_number": "must be a finite number, got {}",
     "int_type": "must be a whole number, got {}",
@@ -289,7 +289,7 @@ def _exas_text(error: dict[str, Any], model: type[BaseModel]) -> tuple[str, str]
     place = ".".join(map(str, (*outer, last)))
     if error["type"] == _UNKNOWN:
         known = (_INNER[outer[0]] if outer else model).model_fields
-        return place, f"unknown key; {unknown(str(last), known)}"
+        return place, f"{UNKNOWN_KEY}; {unknown(str(last), known)}"
     words = _WORDS.get(error["type"], "must be a table, got {}")
     return place, words.format(shown(error["input"]))
 
@@ -390,11 +390,11 @@ def _discount_factor(clients: ClientTable, data: dict[str, Any], mistakes: Mista
         mistakes.add(Problem("discount_factor", message))
     without = np.flatnonzero(np.isnan(own)).tolist()
     if "discount_factor" not in data and len(without) == own.size > 0:
-        mistakes.add(Problem("discount_factor", "is missing"))
+        mistakes.add(Problem("discount_factor", MISSING))
     elif "discount_factor" not in data:
         for n in without:
             if not any(clients.place(n, field) in mistakes for field in ("", "discount_factor")):
-                message = "is missing, and the consortium has none for all"
+                message = f"{MISSING}, and the consortium has none for all"
                 clients.add(mistakes, n, "discount_factor", message)
     result: FloatArray = np.where(np.isnan(own), shared, own)
     return result

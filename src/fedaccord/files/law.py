@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from fedaccord.checks import shown, unknown, wrong_number, wrong_whole
-from fedaccord.errors import InvalidInput, Problem
+from fedaccord.errors import MISSING, InvalidInput, Problem
 from fedaccord.files.curve import load_curve
 from fedaccord.files.reading import Mistakes, load_toml
 from fedaccord.game.curve import MEASURES
@@ -186,7 +186,7 @@ def _problems(table: dict[str, Any]) -> Iterator[Problem]:
             yield Problem(name, f'goes with kind = "{whose}", not with "{kind}"')
     for name in _REQUIRED[kind]:
         if name not in table:
-            yield Problem(name, f'is missing; kind = "{kind}" needs it')
+            yield Problem(name, f'{MISSING}; kind = "{kind}" needs it')
     measure = table.get("measure")
     if measure is not None and measure not in MEASURES:
         hint = unknown(measure, MEASURES)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from fedaccord.checks import is_number, shown, unknown
-from fedaccord.errors import InvalidInput, Problem
+from fedaccord.errors import UNKNOWN_KEY, InvalidInput, Problem
 from fedaccord.files.headings import perhaps_a_rate, wrong_currency, wrong_unit
 from fedaccord.files.ranges import Range, as_range, units_of
 from fedaccord.files.reading import Mistakes
@@ -152,7 +152,7 @@ def _checked(classes: Any, mistakes: Mistakes) -> dict[str, dict[str, Any]]:
             mistakes.add(Problem("classes", f"must be a table, got {shown(given)}", place))
             continue
         for key in given.keys() - set(FIELDS):
-            wrong = f"unknown key; {unknown(key, FIELDS)}"
+            wrong = f"{UNKNOWN_KEY}; {unknown(key, FIELDS)}"
             mistakes.add(Problem("classes", wrong, f"{place}.{key}"))
         found[name] = {key: value for key, value in given.items() if key in FIELDS}
     return found

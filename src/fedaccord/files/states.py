@@ -27,7 +27,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from fedaccord.checks import client_meant, shown, unknown
-from fedaccord.errors import InvalidInput, Problem
+from fedaccord.errors import MISSING, UNKNOWN_KEY, InvalidInput, Problem
 from fedaccord.files.consortium import build_consortium, load_description
 from fedaccord.files.reading import Mistakes
 from fedaccord.game.changing import STATE_FIELDS, ChangingConsortium, State
@@ -70,7 +70,7 @@ class StateTable(BaseModel):
 
 
 _WORDS = {
-    "missing": "is missing",
+    "missing": MISSING,
     "float_type": "must be a number, got {}",
     "finite_number": "must be a finite number, got {}",
     "string_type": "must be text in quotes, got {}",
@@ -126,7 +126,7 @@ def build_changing(data: dict[str, Any], path: Path, *, exact: bool = False) -> 
 def _states(given: Any, everyone: Consortium, mistakes: Mistakes) -> list[State]:
     """The states, if nothing is wrong with their shape; what is wrong is noted."""
     if not isinstance(given, list) or not given:
-        wrong = "is missing" if given is None else f"must be tables [[states]], got {shown(given)}"
+        wrong = MISSING if given is None else f"must be tables [[states]], got {shown(given)}"
         mistakes.add(Problem("states", wrong))
         return []
     try:
@@ -145,7 +145,7 @@ def _problem(error: Any) -> Problem:
         inner: dict[str, type[BaseModel]] = {"times": _Numbers, "clients": StateClient}
         outer = str(error["loc"][1]) if len(error["loc"]) > 2 else ""
         model = inner.get(outer, StateTable)
-        message = f"unknown key; {unknown(str(error['loc'][-1]), model.model_fields)}"
+        message = f"{UNKNOWN_KEY}; {unknown(str(error['loc'][-1]), model.model_fields)}"
     else:
         words = _WORDS.get(error["type"], "must be a table, got {}")
         message = words.format(shown(error["input"]))

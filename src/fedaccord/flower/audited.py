@@ -84,12 +84,16 @@ class AuditedMember:
     def commit(self) -> Commitment:
         """To all records and to the code; the tree is built again only if a record changed."""
         code, path = software_of(self.model.task).digest, self.folder / COMMITTED
-        content = hmac.digest(self.secret, self.records.rows.tobytes(), "sha256").hex()
+        records, secret = self.records, self.secret
+        content = hmac.digest(secret, records.rows.data, "sha256").hex()
         known = _read_committed(path)
         if known is not None and known.content == content:
             return known.commitment.model_copy(update={"code": code})
-        made = commit(self.records, self.secret, code)
-        write_whole(path, _Committed(content=content, commitment=made).model_dump_json().encode())
+        made = commit(records, secret, code)
+        # nothing waits until it is on disk: if it is not there, or not whole, it is made again
+        fresh = path.with_name(f"{path.name}.new")
+        fresh.write_text(_Committed(content=content, commitment=made).model_dump_json(), "utf-8")
+        fresh.replace(path)
         return made
 
     def train(self, inputs: RoundInputs, parameters: Arrays) -> Arrays:

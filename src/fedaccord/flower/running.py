@@ -30,6 +30,7 @@ _QUIET = {
 }
 _LEVEL = re.compile(r"^(?:\x1b\[\d+m)?(DEBUG|INFO|WARNING|ERROR|CRITICAL) .*?: +(.*)$")
 """A line of Flower's log."""
+_CODE = re.compile(r"Exit Code: \d+")
 OWN_EXAMPLES = ("test.npz", "test.csv")
 """Files of test examples that a server uses if they lie in its directory."""
 
@@ -183,7 +184,10 @@ def _follow(flower: _Flower, run: str, everyone: Sequence[Say]) -> RunEnds:
 def _failed(flower: _Flower, run: str, status: str, error: str) -> FedaccordError:
     """Why a run ended too early."""
     if not status:
-        error = "the SuperLink does not answer any more; start it again, and run the slots again"
+        error = (
+            "the SuperLink does not answer any more; when it runs again (`fedaccord server start` "
+            "starts one again that was killed), run the slots again"
+        )
     elif status.endswith("stopped"):
         error = "it was stopped; run the slots again to go on where it was"
     elif not error:
@@ -204,6 +208,8 @@ def _event_in(line: str) -> Event | None:
 
 
 def _error_in(line: str) -> str:
-    """The sentence in a line of the log that is an error."""
+    """The sentence in a line of the log that is an error; Flower's own code for it says less."""
     found = _LEVEL.match(line.rstrip("\n"))
-    return found[2] if found is not None and found[1] in ("ERROR", "CRITICAL") else ""
+    if found is None or found[1] not in ("ERROR", "CRITICAL") or _CODE.fullmatch(found[2]):
+        return ""
+    return found[2]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fedaccord.checks import check_type, shown, unknown
-from fedaccord.errors import InvalidInput, Problem
+from fedaccord.errors import MISSING, InvalidInput, Problem
 from fedaccord.files.questions import UNUSUAL
 from fedaccord.files.ranges import Range
 from fedaccord.interviews.questions import BY_KEY, QUESTIONS, Question, alternatives_to
@@ -110,7 +110,7 @@ def missing_in(given: Mapping[str, Any]) -> Iterator[Problem]:
             continue  # reported there
         if question.default is None:
             others = "".join(f" (or give {each.key})" for each in alternatives_to(question))
-            yield Problem(question.key, f"is missing: {question.asks}{others}")
+            yield Problem(question.key, f"{MISSING}: {question.asks}{others}")
 
 
 def _is_assumed(question: Question, given: Mapping[str, Any]) -> bool:

@@ -112,7 +112,8 @@ class Chain:
         """The highest slot of any entry."""
         self.gaps = 0
         """How often entries are missing."""
-        self._breaks: list[str] = []
+        self._breaks: list[tuple[str, bool]] = []
+        """What is wrong, and whether it is that entries are missing."""
         self._further = 0
         self._at = at
 
@@ -128,7 +129,7 @@ class Chain:
             return None
         if entry.number > due:
             self.gaps += 1
-            self._broken(f"entry {due} is missing: entry {entry.number} follows")
+            self._broken(f"entry {due} is missing: entry {entry.number} follows", gap=True)
         elif entry.number < due:
             self._broken(f"entry {entry.number} is where entry {due} should be")
         elif entry.previous != self.head.digest:
@@ -168,7 +169,13 @@ class Chain:
     def problems(self) -> list[str]:
         """What is wrong so far, in words; if there is very much, only the first problems."""
         more = [f"and {self._further:,} more entries are wrong"] if self._further else []
-        return self._breaks + more
+        return [problem for problem, _ in self._breaks] + more
+
+    @property
+    def problems_besides_gaps(self) -> list[str]:
+        """The same without those that only say that entries are missing."""
+        gaps = {problem for problem, gap in self._breaks if gap}
+        return [problem for problem in self.problems if problem not in gaps]
 
     @property
     def is_part(self) -> bool:
@@ -185,9 +192,9 @@ class Chain:
             self._broken(f"entry {entry.number} has an earlier time than the entry before it")
         self._at = entry.at
 
-    def _broken(self, problem: str) -> None:
+    def _broken(self, problem: str, *, gap: bool = False) -> None:
         if len(self._breaks) < LISTED_PROBLEMS:
-            self._breaks.append(problem)
+            self._breaks.append((problem, gap))
         else:
             self._further += 1
 

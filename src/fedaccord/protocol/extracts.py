@@ -48,7 +48,7 @@ def compare_extract(extract: Iterable[Entry], copy: Iterable[Entry], last: int) 
             result.problems.append(f"entry {entry.number} is none that a server writes")
     result.entries, result.left_out = chain.length, max(0, last - chain.length)
     if not chain.whole and not chain.is_part:
-        result.problems += [one for one in chain.problems if " is missing: " not in one]
+        result.problems += chain.problems_besides_gaps
     _compare(result, digests, told, copy, last)
     return result
 

@@ -1,13 +1,27 @@
 """What is said about an agreement, in sentences; `clients` has its tables."""
 
-from fedaccord.agreement.agreement import Agreement, agreement_on
-from fedaccord.agreement.certificate import Certificate, certify
-from fedaccord.agreement.coalition import Coalition, find_coalition
+from fedaccord.agreement.agreement import Agreement
+from fedaccord.agreement.certificate import Certificate
+from fedaccord.agreement.coalition import Coalition
 from fedaccord.agreement.punishment import Reversion, Suspension
+from fedaccord.agreement.solution import (
+    all_would_keep_to,
+    group_that_would_go,
+    slipping_if_one_is_out,
+)
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.social_optimum import SocialOptimum, price_of_anarchy
 from fedaccord.numbers import FloatArray, count, patience, write
-from fedaccord.summaries.words import Noun, ends_of, listed, names_of, with_noun
+from fedaccord.summaries.words import (
+    NO_HINTS,
+    Hints,
+    Noun,
+    ends_of,
+    hinted,
+    listed,
+    names_of,
+    with_noun,
+)
 from fedaccord.summaries.worth import good_news
 
 
@@ -95,7 +109,10 @@ def verdict(certificate: Certificate, noun: Noun = "client") -> str:
 
 
 def solution_sentences(
-    certificate: Certificate, optimum: SocialOptimum, exists_from: float | None
+    certificate: Certificate,
+    optimum: SocialOptimum,
+    exists_from: float | None,
+    hints: Hints = NO_HINTS,
 ) -> list[str]:
     """What was found: the verdict, how a uniform agreement is built, and what is best for all.
 
@@ -121,7 +138,7 @@ def solution_sentences(
             f"If all clients had the same discount factor, {article} {agreement.kind} agreement"
             f"{_scope(agreement)}{whole} would exist above {patience(exists_from)}."
         )
-    said += consequences(certificate)
+    said += consequences(certificate, hints=hints)
     price = price_of_anarchy(agreement.equilibrium, optimum)
     said.append(
         f"The total cost would be lowest with {write([optimum.total])[0]} samples (the social "
@@ -130,21 +147,21 @@ def solution_sentences(
     return said
 
 
-def consequences(certificate: Certificate, noun: Noun = "client") -> list[str]:
+def consequences(
+    certificate: Certificate, noun: Noun = "client", hints: Hints = NO_HINTS
+) -> list[str]:
     """What the punishment means: who is worse off than without it, who would go, who else slips."""
     agreement = certificate.agreement
     if not (agreement.exists and certificate.holds):
         return []
-    said = [worse] if (worse := worse_off(agreement)) else []
-    if _reverts(agreement):
-        return said
-    group = find_coalition(agreement)
+    said = [hinted(worse, hints.get("worse off"))] if (worse := worse_off(agreement)) else []
+    group = group_that_would_go(certificate)
     if group is not None:
         said.append(_who_would_go(agreement, group))
-    out = certificate.keeps_if_one_is_out
-    if out is not None and not out.all():
+    slipping = slipping_if_one_is_out(certificate)
+    if slipping:
         said.append(
-            f"While another {noun} is out, {listed(names_of(agreement, ~out))} would slip, too: "
+            f"While another {noun} is out, {listed(slipping)} would slip, too: "
             "those who are left must then agree anew, or act selfishly."
         )
     return said
@@ -159,8 +176,8 @@ def _who_would_go(agreement: Agreement, group: Coalition) -> str:
             f"{samples} samples."
         )
     better = f"Everyone would pay less under another profile, with {samples} samples in all"
-    other = agreement_on(agreement.consortium, group.contributions, agreement.punishment)
-    return f"{better}." if certify(other).holds else f"{better}, but somebody would slip from it."
+    slips = "" if all_would_keep_to(group) else ", but somebody would slip from it"
+    return f"{better}{slips}."
 
 
 def worse_off(agreement: Agreement) -> str:

@@ -3,34 +3,68 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Literal
 
 import numpy as np
 
 from fedaccord.agreement.agreement import Agreement
+from fedaccord.agreement.certificate import Certificate
 from fedaccord.agreement.punishment import Reversion
 from fedaccord.agreement.solve import Robust, solve_agreement
+from fedaccord.agreement.worth import worth as worth_of
 from fedaccord.game.money import amounts, money
+from fedaccord.game.social_optimum import SocialOptimum
 from fedaccord.numbers import write
-from fedaccord.summaries.agreement import reason_of
-from fedaccord.summaries.words import Noun
-from fedaccord.summaries.worth import cheaper_sentence, good_news
+from fedaccord.summaries.agreement import consortium_sentence, reason_of, solution_sentences
+from fedaccord.summaries.audits import audit_sentences
+from fedaccord.summaries.changing import turnover_sentences
+from fedaccord.summaries.ranges import range_sentences
+from fedaccord.summaries.words import NO_HINTS, Hints, Noun, hinted
+from fedaccord.summaries.worth import (
+    cheaper_sentence,
+    good_news,
+    knife_edge,
+    law_sentences,
+    questions,
+    worth_sentences,
+)
 
 _SAME = 1e-6
 """Relative: amounts that differ by less are printed alike."""
+
+
+Assuming = Literal["reversion", "nobody worse", "no margin"]
+"""What is different from the agreement in question."""
+_ASSUMING: dict[Assuming, str] = {
+    "reversion": "With reversion, the paper's punishment,",
+    "nobody worse": "If nobody may pay more than without an agreement,",
+    "no margin": "Without a margin, on a knife-edge,",
+}
+"""How a sentence about it begins."""
 
 
 @dataclass(frozen=True)
 class Alternatives:
     """Other agreements of the same consortium, to mention beside one."""
 
-    assuming: Mapping[str, Agreement] = field(default_factory=dict)
-    """By what they assume, as a sentence begins."""
+    assuming: Mapping[Assuming, Agreement] = field(default_factory=dict)
+    """By what they assume."""
     cheapest: Agreement | None = None
     """The one of least total cost, if that is another."""
     for_the_fit: Agreement | None = None
     """For a measured law: the one that holds for the fitted law alone."""
     as_stated: Agreement | None = None
     """With ranges: the one that holds if the numbers are exactly as stated."""
+
+    def by_name(self) -> dict[str, Agreement]:
+        """All of them, as JSON calls them."""
+        others = {
+            **{str(what): one for what, one in self.assuming.items()},
+            "least total cost": self.cheapest,
+            "fitted law": self.for_the_fit,
+            "as stated": self.as_stated,
+        }
+        return {name: one for name, one in others.items() if one is not None}
 
 
 def alternatives_to(agreement: Agreement) -> Alternatives:
@@ -50,15 +84,15 @@ def alternatives_to(agreement: Agreement) -> Alternatives:
         robust=_robust(agreement),
         monitoring=agreement.monitoring,
     )
-    found: dict[str, Agreement] = {}
+    found: dict[Assuming, Agreement] = {}
     if not isinstance(agreement.punishment, Reversion):
         paper = solve(punishment="reversion", nobody_worse=False)
-        found["With reversion, the paper's punishment,"] = paper
+        found["reversion"] = paper
         if agreement.worse_than_equilibrium.any():
             spared = solve(nobody_worse=True)
-            found["If nobody may pay more than without an agreement,"] = spared
+            found["nobody worse"] = spared
     if agreement.margin > 0 and not agreement.exists and (exact := solve(margin=0.0)).exists:
-        found["Without a margin, on a knife-edge,"] = exact
+        found["no margin"] = exact
     dearer = agreement.exists and agreement.objective != "least total cost"
     return Alternatives(
         found,
@@ -76,14 +110,17 @@ def _robust(agreement: Agreement) -> bool | Robust:
 
 
 def alternative_sentences(
-    agreement: Agreement, alternatives: Alternatives, noun: Noun = "client"
+    agreement: Agreement,
+    alternatives: Alternatives,
+    noun: Noun = "client",
+    hints: Hints = NO_HINTS,
 ) -> list[str]:
     """What each of the alternatives would give."""
     cheaper = cheaper_sentence(agreement, alternatives.cheapest)
     others = alternatives.assuming.items()
     return [
-        *([cheaper] if cheaper else []),
-        *(_beside(agreement, other, so, noun) for so, other in others),
+        *([hinted(cheaper, hints.get("cheaper"))] if cheaper else []),
+        *(_beside(agreement, other, _ASSUMING[so], noun) for so, other in others),
     ]
 
 
@@ -108,3 +145,27 @@ def _beside(agreement: Agreement, other: Agreement, assuming: str, noun: Noun) -
         f"{assuming} the best agreement would be on {total} samples and {effect} in a slot in "
         f"all{beside}."
     )
+
+
+def sentences_of(
+    certificate: Certificate,
+    optimum: SocialOptimum,
+    exists_from: float | None,
+    alternatives: Alternatives,
+    hints: Hints = NO_HINTS,
+) -> dict[str, list[str]]:
+    """All that people are told about a solution besides its tables, part by part."""
+    agreement, worth = certificate.agreement, worth_of(certificate)
+    found, *rest = solution_sentences(certificate, optimum, exists_from, hints)
+    edge = hinted(knife_edge(certificate), hints.get("indifferent"))
+    consortium = agreement.consortium
+    return {
+        "consortium": [consortium_sentence(consortium), *turnover_sentences(consortium)],
+        "close_call": [edge] if edge else [],
+        "agreement": [found, *worth_sentences(worth), *rest],
+        "alternatives": alternative_sentences(agreement, alternatives, hints=hints),
+        "audits": audit_sentences(certificate),
+        "ranges": range_sentences(certificate, alternatives.as_stated),
+        "law": law_sentences(certificate, worth, alternatives.for_the_fit),
+        "questions": questions(consortium),
+    }

@@ -10,7 +10,7 @@ from fedaccord.agreement.certificate import Certificate
 from fedaccord.agreement.worth import Worth
 from fedaccord.game.money import amounts
 from fedaccord.numbers import patience, write
-from fedaccord.summaries.worth import VERDICTS, written_measure
+from fedaccord.summaries.worth import written_measure
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def worth_rows(worth: Worth, chosen: Sequence[int]) -> list[WorthRow]:
         bands,
         none if slots is None else amounts(slots * saving.value[at], currency),
         [f"{100 * share:.1f} %" for share in worth.saving_shares[at]],
-        none if worth.verdicts is None else [VERDICTS[worth.verdicts[n]] for n in chosen],
+        none if worth.verdicts is None else [worth.verdicts[n] for n in chosen],
     )
     names = worth.agreement.consortium.names
     rows = zip(*columns, strict=True)

@@ -18,7 +18,7 @@ from fedaccord.numbers import patience, write
 from fedaccord.summaries.agreement import none_exists
 from fedaccord.summaries.audits import so_many_audits
 from fedaccord.summaries.words import in_unit
-from fedaccord.summaries.worth import VERDICTS, capital, good_news, measure_name, written_measure
+from fedaccord.summaries.worth import capital, good_news, measure_name, written_measure
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class _Own:
             return f"{self.name} saves nothing by this agreement, and loses nothing.", "doubtful"
         year = self._a_year(self.saving)
         look = "good" if verdict == "worth signing" else "doubtful"
-        return f"{capital(VERDICTS[verdict])}: {self.name} saves {saved} in a slot{year}.", look
+        return f"{capital(verdict)}: {self.name} saves {saved} in a slot{year}.", look
 
     def _a_year(self, amount: float) -> str:
         slots = self.worth.slots_per_year

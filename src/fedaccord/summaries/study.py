@@ -14,7 +14,7 @@ from fedaccord.studies.study import MULTIPLES
 from fedaccord.summaries.joining import level, short_recommendation
 from fedaccord.summaries.ranges import known_in_words
 from fedaccord.summaries.words import in_unit, listed
-from fedaccord.summaries.worth import VERDICTS, measure_name, written_measure
+from fedaccord.summaries.worth import measure_name, written_measure
 from fedaccord.training.estimates import Estimate
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _agreed_in_short(agreed: GroupAgreement) -> str:
     verdict = worth_of(certificate).verdict
     assert verdict is not None
     but = "and it is" if verdict == "worth signing" else "but it is"
-    said = f"There is an agreement that everyone would keep to{on}, {but} {VERDICTS[verdict]}"
+    said = f"There is an agreement that everyone would keep to{on}, {but} {verdict}"
     if agreed.coalition is None:
         return f"{said}."
     leaving = agreed.coalition.members
@@ -310,7 +310,7 @@ def _money_row(times: float, worth: Worth) -> tuple[str, ...]:
         worth.measure, [worth.equilibrium.value.mean(), worth.agreed.value.mean()]
     )
     slots = worth.slots_per_year or 1.0
-    verdict = VERDICTS[worth.verdict] if worth.verdict else "nothing to agree on"
+    verdict = worth.verdict or "nothing to agree on"
     return (
         f"{times:g}",
         *write([before, after]),

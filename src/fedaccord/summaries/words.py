@@ -1,8 +1,8 @@
 """Words and lists that the sentences of several modules need."""
 
 import re
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -43,6 +43,24 @@ def listed(names: Sequence[str], most: int = 5) -> str:
     if len(names) > most + 1:
         return f"{', '.join(names[:most])} and {len(names) - most:,} others"
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+Remark = Literal["indifferent", "worse off", "cheaper"]
+"""A sentence after which a command names the option that changes what it says."""
+Hints: TypeAlias = Mapping[Remark, str]
+"""What a command adds to remarks, in parentheses."""
+
+
+NO_HINTS: Hints = {}
+
+
+def hinted(sentence: str, hint: str | None) -> str:
+    """A sentence with what a command adds to it.
+
+    >>> hinted("A margin would leave room.", "--margin 0.01"), hinted("", "--margin 0.01")
+    ('A margin would leave room. (--margin 0.01)', '')
+    """
+    return f"{sentence} ({hint})" if sentence and hint else sentence
 
 
 def names_of(agreement: Agreement, chosen: BoolArray) -> list[str]:

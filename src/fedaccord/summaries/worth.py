@@ -10,7 +10,6 @@ from fedaccord.agreement.worth import (
     LEAST_SHARE,
     LEAST_SHARE_OF_A_MEMBER,
     Banded,
-    Verdict,
     Worth,
 )
 from fedaccord.game.alone import alone_cost
@@ -25,12 +24,6 @@ _SHOWN_AS = {"error": "accuracy", "1 - AUC": "AUC", "1 - concordance": "concorda
 """What people call 1 minus a measure."""
 _INDIFFERENT = 5e-4
 """Slack that is printed as none: thresholds have three decimals."""
-VERDICTS: dict[Verdict, str] = {
-    "worth signing": "worth signing",
-    "hardly worth the paper": "hardly worth signing",
-    "not worth it": "not worth it",
-}
-"""What people are told, by the value that JSON has."""
 
 
 # --- The measure -----------------------------------------------------------------------------
@@ -109,7 +102,7 @@ def worth_sentences(worth: Worth, noun: Noun = "client") -> list[str]:
 def verdict_sentence(worth: Worth, noun: Noun = "client") -> str:
     """The verdict for all, with what is saved and the limit that decides."""
     assert worth.verdict is not None
-    head = capital(VERDICTS[worth.verdict])
+    head = capital(worth.verdict)
     if worth.verdict == "not worth it":
         currency, more = worth.agreement.consortium.currency, -worth.saving_per_slot
         lost = f"costs {money(more, currency)} more in a slot" if more else "saves nothing"

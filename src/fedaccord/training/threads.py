@@ -4,6 +4,9 @@ PyTorch's own threads split every single operation and wait for one another afte
 operations as small as those of a mini-batch the waiting costs more than the splitting saves, and
 on a busy machine many times more. Here each thread takes whole pieces of work and never waits. The
 pieces do not depend on the number of threads, and neither do the results.
+
+A single operation on PyTorch's own threads is enough to slow these down: its threads go on waiting
+in a loop for some milliseconds after it, on the processors that the pool's threads need.
 """
 
 import threading

@@ -9,6 +9,7 @@ import typer
 from fedaccord.checks import escaped
 from fedaccord.cli.check_lines import show_checks
 from fedaccord.cli.options import FormatOption, LogFormatOption, from_one
+from fedaccord.errors import InvalidInput, Problem
 
 if TYPE_CHECKING:
     from fedaccord.deployment.admission import Members
@@ -26,13 +27,14 @@ AppArgument = Annotated[Path, typer.Argument(metavar="APP", hidden=True)]
 @server.command()
 def admit(
     app: AppArgument,
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", hidden=True)],
+    files: Annotated[list[Path] | None, typer.Argument(metavar="[FILE]...", hidden=True)] = None,
     *,
     replace: Annotated[
         bool,
         typer.Option(
             "--replace",
-            help="Take a card with a new signing key, which replaces the member's old one.",
+            help="Take a card with a new signing key, which replaces the member's old one. Call "
+            "the member first.",
         ),
     ] = False,
 ) -> None:
@@ -40,8 +42,10 @@ def admit(
 
     As soon as every member's card is there, the keys go into the terms, and APP/to-sign.toml is
     written for the members to sign. Compare the fingerprints with the members over another
-    channel: whoever sends a card in a member's name can speak for it.
+    channel: whoever sends a card in a member's name can speak for it. After the terms in APP were
+    changed by hand, run it without FILE: invitation.toml and to-sign.toml then have these terms.
     """
+    from fedaccord.deployment.admission import REPLACES
     from fedaccord.deployment.admission import admit as take
     from fedaccord.deployment.cards import Card, load_sent
     from fedaccord.deployment.invitation import host_of
@@ -52,13 +56,29 @@ def admit(
         superlink_address,
     )
 
-    members = take(app, files, replaces=replace)
-    for path in files:
+    sent_files = files or []
+    try:
+        members = take(app, sent_files, replaces=replace)
+    except InvalidInput as error:
+        raise InvalidInput(
+            [
+                Problem(
+                    one.field, one.message.replace(REPLACES, f"{REPLACES}: --replace"), one.place
+                )
+                for one in error.problems
+            ],
+            error.source,
+        ) from None
+    for path in sent_files:
         sent = load_sent(path)
         if isinstance(sent, Card):
             typer.echo(escaped(f"{sent.client}: card {sent.fingerprint}"))
         else:
             typer.echo(escaped(f"{sent.client}: signed"))
+    if not sent_files:
+        typer.echo(escaped(f"{app / 'invitation.toml'} has the terms as they are now."))
+    for name in members.rotated:
+        typer.echo(escaped(f"{name}: the key in the terms stays; that of its card has signed it"))
     if reload_proxy(app) and listens(*host_of(superlink_address(app))):
         for name in register_members(app):
             typer.echo(escaped(f"{name}: its node is registered at the running server"))
@@ -84,7 +104,9 @@ def start(app: AppArgument) -> None:
     """Run the server in APP until it is stopped (Ctrl-C): Flower's SuperLink, and nginx before it.
 
     Flower listens on this machine only. Members reach nginx, which lets nobody else in and passes
-    on nothing but what their nodes need. The nodes of admitted members are registered.
+    on nothing but what their nodes need. The nodes of admitted members are registered. What a
+    server that was killed left running is ended first, and a SuperLink that is killed is started
+    again.
     """
     from fedaccord.deployment.admission import load_app_terms
     from fedaccord.deployment.server import serve

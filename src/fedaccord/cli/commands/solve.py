@@ -112,7 +112,7 @@ def solve(
         raise InvalidInput("--fitted-law: the law of this consortium was not measured")
 
     import fedaccord as fa
-    from fedaccord.summaries.alternatives import Alternatives, alternatives_to
+    from fedaccord.summaries.alternatives import Alternatives, alternatives_to, sentences_of
 
     seen = monitoring.chosen(consortium.names)
     options: dict[str, Any] = {
@@ -165,7 +165,13 @@ def solve(
         from fedaccord.agreement.solution import solution_record
         from fedaccord.cli.outputs import to_json
 
-        record = solution_record(certificate, optimum, exists_from)
+        record = solution_record(
+            certificate,
+            optimum,
+            exists_from,
+            alternatives=others.by_name(),
+            sentences=sentences_of(certificate, optimum, exists_from, others),
+        )
         typer.echo(to_json(record, consortium.size))
     else:
         from fedaccord.cli.tables import print_consortium, print_solution

@@ -17,7 +17,7 @@ from fedaccord.console.web.rules import posts_amounts
 from fedaccord.deployment.admission import SIGNATURES, replace_app
 from fedaccord.deployment.app_directory import INVITATION, MEMBERS, TO_SIGN, app_terms
 from fedaccord.deployment.cards import signatures_text
-from fedaccord.deployment.invitation import Invitation, host_of, load_invitation
+from fedaccord.deployment.invitation import Invitation, host_of, load_invitation, without_keys
 from fedaccord.deployment.new_directory import folder_names
 from fedaccord.deployment.processes import listens
 from fedaccord.deployment.server import register_members, reload_proxy, superlink_address
@@ -85,7 +85,7 @@ class Alignment:
         invitation = load_invitation(app / INVITATION)
         files = {
             app_terms(app): terms_text(terms),
-            app / INVITATION: Invitation(_without_keys(terms), invitation.server).text,
+            app / INVITATION: Invitation(without_keys(terms), invitation.server).text,
         }
         for name in now.clients:
             if name in now.cards:
@@ -162,15 +162,6 @@ def no_agreement_file(terms: Terms) -> str:
         else "everyone trains on all of its samples"
     )
     return f"By these terms {how}, so there is no file of amounts to sign; the terms are signed."
-
-
-def _without_keys(terms: Terms) -> Terms:
-    """As members get them in an invitation."""
-    if terms.keys is None:
-        return terms
-    rules = terms.model_dump(mode="json")
-    del rules["keys"]
-    return Terms.model_validate(rules)
 
 
 def _content(path: Path) -> bytes | None:

@@ -18,7 +18,7 @@ from fedaccord.errors import InvalidInput
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.equilibrium import solve_equilibrium
 from fedaccord.game.social_optimum import solve_social_optimum
-from fedaccord.summaries.alternatives import Alternatives, alternatives_to
+from fedaccord.summaries.alternatives import Alternatives, alternatives_to, sentences_of
 
 _REMEMBERED = 64
 
@@ -79,7 +79,15 @@ class Answer:
     def record(self) -> dict[str, Any]:
         """The same as `solve` prints for programs."""
         optimum = solve_social_optimum(self.consortium)
-        return solution_record(self.certificate, optimum, self.exists_from)
+        others, exists_from = self.alternatives, self.exists_from
+        said = sentences_of(self.certificate, optimum, exists_from, others)
+        return solution_record(
+            self.certificate,
+            optimum,
+            exists_from,
+            alternatives=others.by_name(),
+            sentences=said,
+        )
 
 
 @lru_cache(maxsize=_REMEMBERED)

@@ -25,7 +25,7 @@ from fedaccord.console.workshop.members_form import (
     form_of,
 )
 from fedaccord.console.workshop.shared_fields import read_shared
-from fedaccord.errors import FedaccordError, InvalidInput, Problem
+from fedaccord.errors import UNKNOWN_KEY, FedaccordError, InvalidInput, Problem
 from fedaccord.files.cells import Cell, Sheet, Stored
 from fedaccord.files.clients import CPU_FIELDS, ClientsRead, read_clients
 from fedaccord.files.consortium import build_consortium, unknown_keys, unlikely
@@ -37,8 +37,6 @@ from fedaccord.files.tables import ClientTable
 
 _SHOWN_IN = dict.fromkeys((*CPU_FIELDS, "cpu"), "cost_per_sample") | {"ratio": "valuation"}
 """The column beside which problems of a key stand that has none."""
-_MISSING = "is missing"
-_UNKNOWN_KEY = "unknown key"
 _IN_THE_FILE = "if it is not in this table, correct it in the file and upload the file again"
 _ROW = re.compile(r"row (\d+)(?:, (\w+))?")
 _CLIENT = re.compile(r"clients\[(\d+)\](?:\.(\w+))?")
@@ -227,14 +225,14 @@ def put_beside_cells(
         else:
             key = problem.place[place.start(2) :] if place[2] else ""
             said = f"{key}: {message}" if key else message
-            if key and place[2] not in _SHOWN_IN and not message.startswith(_UNKNOWN_KEY):
+            if key and place[2] not in _SHOWN_IN and not problem.is_unknown_key:
                 said = f"{said}; {_IN_THE_FILE}"
             problems.setdefault(Place(row, _SHOWN_IN.get(place[2], "name")), said)
 
 
 def _about_the_table(problem: Problem) -> str:
     """A problem of no cell in particular; one that begins with its verb is about the table."""
-    if problem.message.startswith(_UNKNOWN_KEY):
+    if problem.is_unknown_key:
         return str(problem)
     text = str(problem).replace("clients", "members")
     return f"The table {text}." if text.startswith(("has ", "is ")) else text
@@ -260,11 +258,11 @@ def _check_draft(draft: Draft, form: Form, problems: dict[Place, str], others: l
         else:
             build_consortium(data, Path("consortium.toml"))
     except InvalidInput as error:
-        wrong = [each for each in error.problems if not each.message.startswith(_MISSING)]
+        wrong = [each for each in error.problems if not each.is_missing]
         nowhere: list[str] = []
         put_beside_cells(wrong, form, problems, nowhere)
         others += [
-            each if _UNKNOWN_KEY in each else f"{each.rstrip('.')}; {_IN_THE_FILE}."
+            each if UNKNOWN_KEY in each else f"{each.rstrip('.')}; {_IN_THE_FILE}."
             for each in nowhere
         ]
 

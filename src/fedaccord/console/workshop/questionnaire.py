@@ -210,7 +210,7 @@ class Questionnaire:
         found = [each for each in self.problems if key in each.field.split(", ")]
         if not found:
             return ""
-        if found[0].message.startswith("is missing"):
+        if found[0].is_missing:
             return "This one needs an answer."
         message = found[0].message
         return message[0].upper() + message[1:] + ("" if message.endswith("?") else ".")

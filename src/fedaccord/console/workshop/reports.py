@@ -93,9 +93,12 @@ class Solution(BaseModel):
     equilibrium: dict[str, Any]
     agreement: dict[str, Any]
     certificate: dict[str, Any]
+    coalition: dict[str, Any] | None
     law: dict[str, Any]
     worth: dict[str, Any]
     social_optimum: dict[str, Any]
+    alternatives: list[dict[str, Any]]
+    sentences: dict[str, list[str]]
 
 
 class Problems(BaseModel):

@@ -2,6 +2,8 @@
 
 import re
 
+from fedaccord.errors import UNKNOWN_KEY
+
 _WORDS = {
     "cost_per_sample": "cost per sample",
     "discount_factor": "discount factor",
@@ -19,6 +21,6 @@ def in_words(text: str) -> str:
     >>> in_words("cost_per_sample: is missing")
     'cost per sample: is missing'
     """
-    if "unknown key;" in text:  # a list of keys as the file has them
+    if f"{UNKNOWN_KEY};" in text:  # a list of keys as the file has them
         return text
     return _IN_WORDS.sub(lambda found: _WORDS[found[0]], text)

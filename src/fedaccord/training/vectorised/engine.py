@@ -33,7 +33,7 @@ from fedaccord.data.partition import Indices
 from fedaccord.training.engine import PlainEngine, Server, TrainingPlan, is_finite
 from fedaccord.training.rules import MiniBatches
 from fedaccord.training.task import Parameters
-from fedaccord.training.threads import ThreadPool
+from fedaccord.training.threads import ThreadPool, one_thread
 from fedaccord.training.vectorised.gradients import find_chain, general_gradient
 from fedaccord.training.vectorised.steps import Step, find_steps
 
@@ -70,15 +70,16 @@ def _gradient_rounds(
     plan: TrainingPlan, parameters: Parameters, server: Server, pool: ThreadPool
 ) -> Iterator[Parameters]:
     """One step per round on the union of all samples."""
-    parts = split_union(plan)
+    with one_thread():
+        parts = split_union(plan)
     for turn in plan.turns:
         with pool.in_order(partial(_differentiator, plan, parameters), parts) as gradients:
             average = _stepped(parameters, gradients, plan.local.rate)
-        if not is_finite(average):
-            # fails, and names the client
-            next(PlainEngine().rounds(plan.from_round(turn), parameters))
-            raise plan.failed(None, turn)
-        parameters = server.step(parameters, average, turn)
+            if not is_finite(average):
+                # fails, and names the client
+                next(PlainEngine().rounds(plan.from_round(turn), parameters))
+                raise plan.failed(None, turn)
+            parameters = server.step(parameters, average, turn)
         yield parameters
 
 
@@ -109,13 +110,13 @@ def _batch_rounds(
     """Groups of clients go through their mini-batches."""
     groups = split_clients(plan, local)
     for turn in plan.turns:
-        average = server.blank(parameters)
         trainer = partial(_trainer, plan, local, parameters, turn, server)
         with pool.in_order(trainer, groups) as parts:
+            average = server.blank(parameters)
             for part in parts:
                 for name, value in part.items():
                     average[name] += value
-        parameters = server.step(parameters, average, turn)
+            parameters = server.step(parameters, average, turn)
         yield parameters
 
 
