@@ -50,6 +50,16 @@ def test_a_conversation(run: Run) -> None:
     assert len(REPLIES) == 18
 
 
+def test_an_unlikely_answer_is_asked_about_at_once(run: Run) -> None:
+    confirmed, corrected = ("1500", ""), ("0.6 %", "2 %")
+    replies = [*REPLIES[:4], *confirmed, *REPLIES[5:14], *corrected, *REPLIES[15:], "yes"]
+    result = typed(replies, "new.toml")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.count("A case would be used for 1500 years") == 1  # and never again
+    assert result.stdout.count("always says 'no finding' is right in 99.4 % of the cases") == 1
+    assert "2 % x 25,000 + 98 % x 300" in result.stdout
+
+
 def test_numbers_with_decimal_commas_and_units(run: Run) -> None:
     answers = LEAST | {"gpu_price": "$ 2,50", "seconds_per_sample": "0,004", "interest": "6,5 %"}
     words = ("interview", *options(answers | {"currency": "USD"}), "--format", "json")
