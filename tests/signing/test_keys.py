@@ -165,3 +165,8 @@ def test_terms_are_signed_before_everything_else() -> None:
     assert said.previous == NOTHING == "0" * 64
     assert said.is_signed(key.public, said.sign(key))
     assert b'"client":null' in said.content
+
+
+def test_a_private_key_is_not_shown() -> None:
+    key = new_key()
+    assert repr(key) == f"Key(public={key.public!r})"
