@@ -223,8 +223,6 @@ READERS: dict[str, Callable[[Path], object]] = {
     "check.key": is_private_key,
     "check.pem": is_certificate,
     "ca.pem": is_certificate,
-    "check.key": is_private_key,
-    "check.pem": is_certificate,
     "model.npz": lambda path: from_bytes(path.read_bytes()),
 }
 """Each reads a file, and raises an error if it is not whole."""
