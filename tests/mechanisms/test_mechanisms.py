@@ -177,7 +177,7 @@ def test_invalid_outcomes_and_comparisons() -> None:
 
 
 @pytest.mark.parametrize(
-    "mechanisms", [[lambda consortium: consortium], [3], [Outcome], lambda: [], 3], ids=repr
+    "mechanisms", [[lambda consortium: consortium], [3], [Outcome], lambda: [], 3]
 )
 def test_what_is_no_mechanism_is_refused(mechanisms: Any) -> None:
     with pytest.raises(fa.InvalidInput, match="mechanisms: must be"):

@@ -112,7 +112,7 @@ def test_find_tolerance(arguments: dict[str, Any], message: str) -> None:
     assert str(refused.value) == message
 
 
-@pytest.mark.parametrize("strategies", [lambda view: 0.0, 3, ["client-1"], 0], ids=repr)
+@pytest.mark.parametrize("strategies", [lambda view: 0.0, 3, ["client-1"], 0])
 def test_strategies_that_are_not_by_name(strategies: Any) -> None:
     with pytest.raises(fa.InvalidInput, match="strategies: must be of type Mapping"):
         play(small_agreement(), strategies)
