@@ -287,7 +287,8 @@ def by_bisection(consortium: fa.Consortium, punishment: Any, *, sharing: bool) -
     if everything <= start * (1 + 1e-9):
         return None
     before = start
-    for tried in np.geomspace(start * (1 + 1e-9), everything, 400):
+    # nobody may train on anything at the equilibrium, under a law that is finite at 0
+    for tried in np.geomspace(max(start, 1e-9 * everything) * (1 + 1e-9), everything, 400):
         if at(tried) is None:
             total = first(before, tried, lambda total: at(total) is None) * (1 - 1e-12)
             break
