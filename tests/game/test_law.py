@@ -11,6 +11,7 @@ import fedaccord as fa
 from fedaccord.errors import InvalidInput
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.law import Law
+from fedaccord.game.law_rows import rows_of, some_rows, stacked
 from fedaccord.numbers import FloatArray
 
 EXACTLY_AS_PRINTED = 6e-16
@@ -313,3 +314,32 @@ def test_what_is_no_law_is_refused(law: Any) -> None:
             build(**clients, rounds=50)
     with pytest.raises(InvalidInput, match="laws: must be of type Law"):
         fa.solve_agreement(fa.paper_consortium(clients=3), laws=[law])
+
+
+def test_laws_one_below_the_other_are_each_itself() -> None:
+    """With other numbers of terms, floors and exponents, twice over, and a row of them again."""
+    laws = [
+        Law.paper(50),
+        Law.mixture([0.5, 0.0, 0.3], [10.0, 20.0, 200.0], floor=0.1),
+        Law.power(2.0, 0.3, shift=5.0, floor=0.2),
+        Law.mixture([0.4, 0.6], [30.0, 300.0], 1.5),
+    ]
+    totals = np.geomspace(1.0, 1e6, 30)
+    at = np.broadcast_to(totals, (len(laws), totals.size))
+    both = stacked([stacked(laws[:2]), *laws[2:]])
+    assert len(both.value) == 2  # the most terms that count
+    for several in (stacked(laws), both, rows_of(both)):
+        for number in ("loss", "slope", "bend"):
+            expected = [getattr(law, number)(totals) for law in laws]
+            np.testing.assert_allclose(getattr(several, number)(at), expected, rtol=1e-14)
+        assert (several.floor.shape, several.measure) == ((len(laws), 1), "loss")
+    some = some_rows(both, np.array([3, 1]))
+    np.testing.assert_allclose(some.loss(at[:2]), [laws[3].loss(totals), laws[1].loss(totals)])
+    one = rows_of(laws[1])
+    assert (one.value.shape, one.floor.shape) == ((2, 1, 1), (1, 1))
+    np.testing.assert_allclose(one.loss(at[:1])[0], laws[1].loss(totals))
+
+
+def test_all_laws_that_are_stacked_keep_their_measure() -> None:
+    errors = [Law.power(scale, 0.3, measure="error") for scale in (1.0, 2.0)]
+    assert (stacked(errors).measure, stacked(errors).kind) == ("error", "power")
