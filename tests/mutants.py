@@ -232,7 +232,13 @@ class Traced:
     def __init__(self, package: str) -> None:
         self.coverage = coverage.Coverage(None, config_file=False, source=[str(SOURCE / package)])
         self.seconds: dict[str, float] = {}
+        self.failed: list[str] = []
         self.coverage.start()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Notes a test that fails."""
+        if report.failed:
+            self.failed.append(f"{report.nodeid}\n{report.longreprtext[-2000:]}")
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
@@ -313,13 +319,14 @@ class QuickTests:
                 traced = Traced(package)
                 places = [f"tests/{name}" for name in TESTS[package]]
                 code = run_tests([*places, f"src/fedaccord/{package}"], traced)
-                found = (traced.lines(), traced.seconds, list(sys.modules))
+                found = (traced.lines(), traced.seconds, list(sys.modules), traced.failed)
                 Path(file.name).write_bytes(pickle.dumps(found))
                 return code
 
-            if forked(work) != 0:
-                sys.exit(f"The tests for {package} fail without any change: mend that first.")
-            self.lines, self.seconds, imported = pickle.loads(Path(file.name).read_bytes())
+            code = forked(work)
+            self.lines, self.seconds, imported, failed = pickle.loads(Path(file.name).read_bytes())
+            if code != 0:
+                sys.exit("\n".join([f"Mend first what fails without any change: {code}", *failed]))
         for name in imported:
             if name.split(".")[0] in LIBRARIES:
                 importlib.import_module(name)

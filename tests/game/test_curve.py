@@ -146,7 +146,7 @@ def test_with_one_seed_noise_is_what_a_parabola_in_logarithms_leaves() -> None:
     """At even steps 1, -3, 3, -1 is orthogonal to every parabola, and one degree is left of four.
 
     Values of 0 have no logarithm. With three others a parabola leaves nothing, and only the least
-    noise that any measurement is taken to have: 1e-4 of the value, or of a hundredth of the largest.
+    noise of any measurement: 1e-4 of the value, or of a hundredth of the largest.
     """
     step, rest = np.arange(4.0), 0.01 * np.array([1.0, -3.0, 3.0, -1.0])
     values = np.exp(-0.5 - 0.4 * step + 0.02 * step**2 + rest)

@@ -7,6 +7,9 @@ import pytest
 
 import fedaccord as fa
 from fedaccord.agreement.worst_corners import at_corners
+from fedaccord.game.filling import fill
+from fedaccord.game.law import Law
+from fedaccord.game.law_rows import stacked
 from fedaccord.game.ranges import RANGED
 from fedaccord.game.selfish import corners
 from fedaccord.numbers import FloatArray
@@ -139,3 +142,33 @@ def test_the_corner_in_closed_form(seed: int) -> None:
         assert found.total[0, n] == pytest.approx(there.total, rel=1e-9)
         assert found.own[0, n] == pytest.approx(there.profile[n], abs=1e-6)
     assert found.largest.item() == pytest.approx(fa.solve_equilibrium(consortium).total)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_corner_of_data_sizes_that_are_not_known(seed: int) -> None:
+    """Under two laws at once: of all sizes that a client may have, its corner costs it least."""
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(1, 7))
+    laws = [Law.power(1.0, 0.5), Law.power(3.0, 0.8, shift=30.0)]
+    samples = np.sort(rng.uniform(50.0, 1_000.0, (2, size)), axis=0)
+    high = np.median(samples[1].cumsum()) * rng.uniform(0.3, 2.0, (2, size))
+    low = high * rng.uniform(0.5, 1.0, (2, size))
+    slopes = [law.slope(low[row]) for row, law in enumerate(laws)]
+    pull = 1.0 / np.array(slopes)
+    found = corners(low, high, samples, pull, stacked(laws))
+    for row, law in enumerate(laws):
+        everyone = fill(high[row : row + 1], samples[1:])
+        assert found.largest[row, 0] == pytest.approx(everyone.total.item())
+        for n in range(size):
+            points = np.where(np.arange(size) == n, low[row], high[row])
+            own, total = found.own[row, n], found.total[row, n]
+            sizes = np.append(np.linspace(*samples[:, n], 200), np.clip(own, *samples[:, n]))
+            given, totals = np.empty(201), np.empty(201)
+            for k, has in enumerate(sizes.tolist()):
+                there = fill(
+                    points[np.newaxis], np.where(np.arange(size) == n, has, samples[1])[np.newaxis]
+                )
+                given[k], totals[k] = there.profile[0, n], there.total.item()
+            costs = given + pull[row, n] * law.loss(totals)
+            assert (given[-1], totals[-1]) == (pytest.approx(own, abs=1e-6), pytest.approx(total))
+            assert costs[-1] <= costs.min() * (1.0 + 1e-12)
