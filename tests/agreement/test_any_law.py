@@ -14,8 +14,17 @@ import pytest
 import fedaccord as fa
 from fedaccord.agreement.agreement import Objective, SolvedKind
 from fedaccord.agreement.batch import Batch, solve_batch
+from fedaccord.agreement.bounds import (
+    Bounds,
+    bounds_at_all,
+    is_rising,
+    least_bounds,
+    steepest,
+)
+from fedaccord.agreement.enforcement import ScaledGame, scale_one
 from fedaccord.numbers import BoolArray, FloatArray
 from tests.law_oracle import Enforcement, Games, random_games
+from tests.laws import some_consortium, some_law
 
 PUNISHMENTS = (
     fa.Reversion(),
@@ -302,3 +311,90 @@ def test_quality_is_the_same_game_in_other_units(seed: int) -> None:
         assert other.total == pytest.approx(one.total, rel=1e-9)
         assert quality * other.profile == pytest.approx(one.profile, rel=1e-6, abs=1e-9)
         assert fa.certify(other).holds == fa.certify(one).holds
+
+
+# --- What each client keeps to, given the total ---------------------------------------------
+
+AUDITS = {
+    "slips are seen": fa.Monitoring(),
+    "one sample is checked": fa.Monitoring(audit=0.6, samples_checked=1),
+    "three are": fa.Monitoring(samples_checked=3),
+    "one is, and late": fa.Monitoring(samples_checked=1, seen_late=3),
+}
+
+
+def one_game(seed: int, audits: str, **options: Any) -> ScaledGame:
+    rng = np.random.default_rng(seed)
+    consortium = some_consortium(rng, some_law(rng), reach=(0.3, 1.0))
+    options = {"punishment": PUNISHMENTS[seed % 8], "nobody_worse": seed % 5 == 0} | options
+    return scale_one(fa.solve_equilibrium(consortium), 0.0, monitoring=AUDITS[audits], **options)
+
+
+def totals_of(game: ScaledGame, number: int) -> FloatArray:
+    """From a little above the equilibrium's up to all samples, as a column."""
+    start, end = game.start.item(), float(game.samples.sum())
+    return np.asarray(np.linspace(start + 0.01 * (end - start), end, number)[:, np.newaxis])
+
+
+@pytest.mark.parametrize("audits", AUDITS)
+@pytest.mark.parametrize("seed", range(8))
+def test_a_client_keeps_to_its_bound_and_to_no_more(seed: int, audits: str) -> None:
+    """By the condition itself, at parts of the bound, at it, and beyond it; and all at once."""
+    game = one_game(seed, audits)
+    totals = totals_of(game, 9)
+    found = Bounds(game).at(totals)
+    most = np.minimum(game.samples, totals)
+    assert (found <= most).all()
+    allowed = np.maximum(found, 0.0)
+    for part in (0.2, 0.5, 0.9, 0.999_99):
+        slips = game.slips(part * allowed, totals) & (found >= 0)
+        assert not slips.any()
+    more = np.minimum(1.001 * allowed + 1e-3, most)
+    wants_it = game.satiation >= totals  # such a client gives all it has, unless it stays away
+    beyond = (more > allowed) & ~wants_it
+    assert (game.slips(more, totals) | ~beyond).all()
+    nothing = found < 0  # even being asked for nothing, or all that it wants, is too much
+    assert (game.slips(np.where(wants_it, most, 0.0), totals) == nothing).all()
+    below = found < game.samples
+    clear = ~nothing & (game.satiation < totals) & (np.abs(most - allowed) > 1e-6 * most)
+    assert (Bounds(game).below_all(totals) == below)[clear].all()
+    np.testing.assert_allclose(least_bounds(game, totals[3]), found[3:4], rtol=1e-14)
+    both = replace(game.rows(np.array([0, 0])), patience=game.patience * np.array([[1.0], [0.9]]))
+    expected = np.minimum(found, Bounds(both.rows(np.array([1]))).at(totals))
+    np.testing.assert_allclose(bounds_at_all(both, totals[:, 0]), expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("audits", ["slips are seen", "one sample is checked"])
+@pytest.mark.parametrize("seed", range(8))
+def test_how_fast_bounds_grow(seed: int, audits: str) -> None:
+    """The slope of a bound by a small step, and what it is known not to exceed between totals."""
+    game = one_game(seed, audits)
+    bounds, totals = Bounds(game), totals_of(game, 12)
+    step = 1e-6 * totals
+    found, slope = bounds.with_slope(totals)
+    before, after = bounds.at(totals - step), bounds.at(totals + step)
+    with np.errstate(invalid="ignore"):
+        left, right = (found - before) / step, (after - found) / step
+    smooth = (found > 0) & (np.abs(left - right) <= 1e-4)
+    np.testing.assert_allclose(slope[smooth], left[smooth], atol=2e-4)
+    assert smooth.sum() > 10
+    guessed, again = bounds.with_slope(totals, found * 0.7 + 1.0)
+    np.testing.assert_allclose(guessed, found, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(again, slope, rtol=1e-6, atol=1e-9)
+    for few, more in ((0, 1), (2, 7), (0, 11)):
+        low, high = totals[few : few + 1], totals[more : more + 1]
+        at_low, at_high = found[few : few + 1], found[more : more + 1]
+        between = bounds.at(np.linspace(low[0], high[0], 30))
+        assert (between <= bounds.between(low, high) * (1.0 + 1e-12) + 1e-9).all()
+        np.testing.assert_allclose(bounds.between(low, low), at_low, rtol=1e-10, atol=1e-10)
+        if game.steady and not game.nobody_worse:
+            steep = steepest(bounds, low, at_low, high, at_high)
+            assert (at_high - at_low <= steep * (high - low) * (1.0 + 1e-9) + 1e-9).all()
+            near = steepest(bounds, low, at_low, low, at_low)
+            free = smooth[few] & (at_low[0] < game.samples[0])
+            if audits == "slips are seen":
+                np.testing.assert_allclose(near[0][free], slope[few][free], atol=1e-9)
+            assert (near[0][at_low[0] >= game.samples[0]] == 0).all()
+    rising, steps = is_rising(game)[0], np.diff(np.minimum(found, game.samples), axis=0)
+    if rising.any():
+        assert steps[:, rising].min() >= -1e-9
