@@ -137,7 +137,7 @@ def test_suspension_in_the_report() -> None:
         "whoever does gets no model for 1 slot and trains alone, while the other members go on",
         "In any one slot nothing could cost it more",
         "What is assumed, not proved",
-        "21.9 % of the agreed data",
+        "21.8 % of the agreed data",
         "by suspension for 1 slot",
     ):
         assert words in text

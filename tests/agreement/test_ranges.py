@@ -260,7 +260,7 @@ def test_a_client_that_may_have_too_few_samples_is_named() -> None:
 
 
 def test_conditions_hold_throughout_the_ranges() -> None:
-    """An old model worth 21.9 % is too much if the numbers are known to 30 % only."""
+    """An old model worth 21.8 % is too much if the numbers are known to 30 % only."""
     wide = fa.solve_agreement(HOSPITALS.within(0.3), punishment="suspension")
     exact = fa.solve_agreement(HOSPITALS, punishment="suspension")
     assert (wide.profile == exact.profile).all()
