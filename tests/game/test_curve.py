@@ -205,3 +205,36 @@ def test_values_of_single_examples_may_be_negative_if_pairs_are_measured(measure
     for wrong in (FALLING, examples[:-1]):
         with pytest.raises(InvalidInput, match="for each of 6 sizes"):
             Curve(SIZES, (0,), values, measure, wrong)
+
+
+def test_what_other_seeds_could_change_at_each_size() -> None:
+    """The deviations of each seed over sqrt(n (n - 1)); a single run has the noise of all."""
+    values = by_seed(FALLING, noise=0.02)
+    values[2, 1:] = np.nan
+    values[-1] = 0.45 + 0.1 * (values[-1] - values[-1].mean())
+    curve = Curve(SIZES, range(5), values)
+    factors = curve.seed_factors
+    assert factors.shape == (6, 6)
+    usual = [0, 1, 3, 4]
+    expected = (values - values.mean(axis=1, keepdims=True)) / np.sqrt(20)
+    assert factors[usual, :5] == pytest.approx(expected[usual])
+    assert factors[:, 5] == pytest.approx([0, 0, curve.noise[2], 0, 0, 0])
+    assert (factors[2, :5] == 0).all()
+    # all seeds may have used the same samples at the largest size, and spread less than usual
+    assert (factors[-1] ** 2).sum() == pytest.approx(curve.noise[-1] ** 2 / 5)
+    assert np.corrcoef(factors[-1, :5], expected[-1])[0, 1] == pytest.approx(1.0)
+    values[-1] = 0.45
+    same = Curve(SIZES, range(5), values)
+    assert (same.seed_factors[-1] ** 2).sum() == pytest.approx(same.noise[-1] ** 2 / 5)
+    assert np.corrcoef(same.seed_factors[-1, :5], expected[-2])[0, 1] == pytest.approx(1.0)
+    values[-1] = 0.45 + 0.05 * np.array([-1.0, 0.5, 0.0, 0.5, 0.0])
+    more = Curve(SIZES, range(5), values)
+    spread = values[-1].std(ddof=1)
+    assert spread > more.noise[-1]
+    assert (more.seed_factors[-1] ** 2).sum() == pytest.approx(spread**2 / 5)
+
+
+def test_a_rise_within_the_noise_of_several_seeds_is_none_if_one_size_has_a_single() -> None:
+    values = by_seed(np.array([0.9, 0.7, 0.556, 0.5, 0.47, 0.475]), noise=0.02)
+    values[1, 1:] = np.nan
+    Curve(SIZES, range(5), values).refuse_shape()

@@ -225,6 +225,8 @@ def test_laws_are_judged_by_every_other_size_and_the_largest() -> None:
 def test_twice_as_many_test_examples_remove_at_most_half_the_variance() -> None:
     law = fit_law(measured(TRUTHS["slow power"], examples=100))
     advice = next_measurement(law, 700.0, 1400.0)
+    assert law.evidence is not None
+    assert law.evidence.resamples == 1_000
     assert advice.width / np.sqrt(2) <= advice.more_examples < advice.width
     few = next_measurement(law, 700.0, 1400.0, most=800)
     assert few.samples <= 800

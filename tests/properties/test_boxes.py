@@ -162,7 +162,9 @@ def test_the_corner_of_data_sizes_that_are_not_known(seed: int) -> None:
         for n in range(size):
             points = np.where(np.arange(size) == n, low[row], high[row])
             own, total = found.own[row, n], found.total[row, n]
-            sizes = np.append(np.linspace(*samples[:, n], 200), np.clip(own, *samples[:, n]))
+            sizes = np.append(
+                np.linspace(samples[0, n], samples[1, n], 200), np.clip(own, *samples[:, n])
+            )
             given, totals = np.empty(201), np.empty(201)
             for k, has in enumerate(sizes.tolist()):
                 there = fill(
