@@ -195,7 +195,7 @@ def one_corner(consortium: fa.Consortium, n: int, samples: float) -> tuple[fa.Co
     return types, float(fa.solve_equilibrium(types).cost[n])
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(8))
 def test_every_client_at_its_worst_corner_one_by_one(seed: int) -> None:
     """Each corner as a consortium of its own, with the certificate that it has there."""
     rng = np.random.default_rng(seed)
