@@ -50,7 +50,7 @@ SECONDS = 15.0
 """Of all tests that execute a line, the quickest run, for as long as this altogether."""
 MORE_SECONDS = 60.0
 """If those notice nothing: as long again as this, the others that execute most of the module."""
-SLOWER, SPARE = 5.0, 20.0
+SLOWER, SPARE = 3.0, 20.0
 """A mutant that takes so many times as long as its tests usually do, and so many seconds more,
 is stuck, which the tests notice."""
 MEMORY = 4 << 30
