@@ -437,7 +437,7 @@ def test_what_is_assumed_of_suspension_besides() -> None:
 
 
 @pytest.mark.parametrize("punishment", [Reversion(), Suspension(1)], ids=str)
-@pytest.mark.parametrize(("seed", "clients"), [(8, 30), (5, 6)])
+@pytest.mark.parametrize(("seed", "clients"), [pytest.param(2, 4, marks=pytest.mark.slow), (8, 30)])
 def test_each_state_is_as_if_it_lasted_for_ever(
     seed: int, clients: int, punishment: Punishment
 ) -> None:
