@@ -391,6 +391,7 @@ def test_how_fast_bounds_grow(seed: int, audits: str) -> None:
             steep = steepest(bounds, low, at_low, high, at_high)
             assert (at_high - at_low <= steep * (high - low) * (1.0 + 1e-9) + 1e-9).all()
             near = steepest(bounds, low, at_low, low, at_low)
+            assert (near <= np.minimum(game.pull * game.law.slope(low), 1.0)).all()
             free = smooth[few] & (at_low[0] < game.samples[0])
             if audits == "slips are seen":
                 np.testing.assert_allclose(near[0][free], slope[few][free], atol=1e-9)
@@ -398,3 +399,15 @@ def test_how_fast_bounds_grow(seed: int, audits: str) -> None:
     rising, steps = is_rising(game)[0], np.diff(np.minimum(found, game.samples), axis=0)
     if rising.any():
         assert steps[:, rising].min() >= -1e-9
+
+
+def test_bounds_of_more_clients_than_are_computed_at_once() -> None:
+    """The same five clients, four thousand times, under two laws."""
+    game = one_game(3, "slips are seen", punishment=fa.Suspension(2), nobody_worse=False)
+    totals = totals_of(game, 3)
+    both = replace(game.rows(np.array([0, 0])), patience=game.patience * np.array([[1.0], [0.9]]))
+    many = both.each(lambda values: np.tile(values, 4_000))
+    expected = np.tile(bounds_at_all(both, totals[:, 0]), 4_000)
+    np.testing.assert_allclose(bounds_at_all(many, totals[:, 0]), expected, rtol=1e-12)
+    each = np.tile(least_bounds(both, totals[1]), 4_000)
+    np.testing.assert_allclose(least_bounds(many, totals[1]), each, rtol=1e-12)
