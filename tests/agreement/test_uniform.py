@@ -226,6 +226,7 @@ def test_small_games_match_a_plain_scan(seed: int, first: FirstConverted, whole:
         assert found.first_converted in list(best)[: list(best).index(works[0]) + 1]
     assert fa.certify(found).holds
     if not found.exists:
+        assert first == "paper" or found.first_converted is None
         assert best.get(str(found.first_converted), 0.0) == 0.0
         return
     assert found.level is not None
@@ -277,3 +278,23 @@ def test_the_last_level_that_is_fine(steep: float) -> None:
         assert len(asked) <= (25 if steep <= 1.0 else 200)
     root = 3.5
     assert _last_fine(excess, low, high) == high
+
+
+@pytest.mark.parametrize(
+    ("patience", "first"),
+    [([0.5, 0.3, 0.3], "client-2"), ([0.5, 0.0, 0.3], "client-3"), ([0.5, 0.0, 0.0], None)],
+)
+def test_under_suspension_any_patience_will_do_but_none(
+    patience: list[float], first: str | None
+) -> None:
+    """Whoever would be alone loses far more than it gains by a little; if later slots matter."""
+    consortium = with_satiation([20.0, 10.0, 12.0], 20.0, patience)
+    agreement = fa.solve_agreement(
+        consortium,
+        "uniform",
+        objective="most data",
+        punishment="suspension",
+        first_converted="feasible",
+    )
+    assert agreement.first_converted == first
+    assert agreement.exists == (first is not None)
