@@ -234,3 +234,19 @@ def test_every_client_at_its_worst_corner_one_by_one(seed: int) -> None:
                     audit = min(proof.audit_probability[n], 1.0)  # more: none
                     assert min(found.least_audit[0, n], 1.0) == pytest.approx(audit, 1e-5)
     assert kept > 0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_nobody_would_give_more_than_at_the_equilibrium(seed: int) -> None:
+    """Whoever is at its satiation point would gain by more only as far as rounding goes."""
+    rng = np.random.default_rng(seed)
+    plain = some_consortium(rng, some_law(rng), clients=6, reach=(0.3, 0.9))
+    delta = plain.discount_factor
+    consortium = plain.with_ranges(discount_factor=(0.9 * delta, delta))
+    assert consortium.ranges is not None
+    alone, ones = fa.solve_equilibrium(consortium), np.ones((1, 6))
+    for part in (1.0, 1.0 - 1e-12):
+        agreement = fa.agreement_on(consortium, part * alone.profile)
+        assert not at_corners(agreement, consortium.ranges, None, ones, ones).gives_more.any()
+    less = fa.agreement_on(consortium, 0.9 * alone.profile)
+    assert at_corners(less, consortium.ranges, None, ones, ones).gives_more.any()
