@@ -273,6 +273,7 @@ def test_ratios_are_known_to_less_than_all_of_them(wrong: dict[str, float]) -> N
     for known, ends in (
         (consortium.within(0.25), (0.75, 1.25)),
         (consortium.within(factor=4), (0.25, 4)),
+        (consortium.within(factor=1.25), (0.8, 1.25)),
     ):
         low, high = known.ratio_range / consortium.ratio
         assert (low.max(), high.min()) == pytest.approx(ends)
