@@ -411,3 +411,39 @@ def test_bounds_of_more_clients_than_are_computed_at_once() -> None:
     np.testing.assert_allclose(bounds_at_all(many, totals[:, 0]), expected, rtol=1e-12)
     each = np.tile(least_bounds(both, totals[1]), 4_000)
     np.testing.assert_allclose(least_bounds(many, totals[1]), each, rtol=1e-12)
+
+
+@pytest.mark.parametrize("punishment", [fa.Reversion(), fa.Suspension(2)], ids=str)
+def test_whole_agreements_hold_under_every_law(punishment: Any) -> None:
+    """And one sample more would be too much for somebody under some law."""
+    found = 0
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        law = some_law(rng)
+        consortium = some_consortium(rng, law, clients=4, reach=(0.2, 0.7))
+        laws = [replace(law, value=law.value * rng.uniform(0.5, 1.5)) for _ in range(3)]
+        agreement = fa.solve_agreement(
+            consortium,
+            objective="most data",
+            whole_samples=True,
+            laws=laws,
+            punishment=punishment,
+        )
+        proof = fa.certify(agreement)
+        assert proof.holds
+        if not agreement.exists:
+            continue
+        assert proof.under_laws is not None
+        assert proof.under_laws.held == 3
+        assert (agreement.profile == np.floor(agreement.profile)).all()
+        total = np.array([[agreement.total + 1.0]])
+        bounds = [
+            least_bounds(
+                scale_one(fa.solve_equilibrium(consortium.with_law(one)), 0.0, punishment), total
+            )
+            for one in (law, *laws)
+        ]
+        most = np.floor(np.min(bounds, axis=0) * (1 + 1e-12))
+        assert most.sum() < total.item()
+        found += bool((agreement.profile < consortium.samples).any())
+    assert found > 0

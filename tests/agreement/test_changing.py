@@ -446,6 +446,8 @@ def test_each_state_is_as_if_it_lasted_for_ever(
     solved = solve_changing(changing, objective="most data", punishment=punishment)
     proof = certify_changing(solved)
     assert proof.holds
+    with pytest.raises(ValueError, match="read-only"):
+        solved.profiles[0, 0] = 1.0
     whole = proof.later + proof.saving
     patience = np.divide(proof.later, whole, out=np.ones_like(whole), where=whole > 0)
     for o, members in enumerate(changing.consortia):

@@ -291,3 +291,11 @@ def test_a_slot_of_no_known_length_is_refused() -> None:
             rounds=50,
             slot="soonish",
         )
+
+
+def test_a_whole_total_is_shown_as_a_whole_number() -> None:
+    for samples, total in (([2.0, 3.0], "5"), ([2.5, 3.0], "5.5")):
+        consortium = fa.Consortium(
+            valuation=1.0, cost_per_sample=1.0, samples=samples, discount_factor=0.9, rounds=1
+        )
+        assert str(consortium.to_dict()["samples"]) == total

@@ -412,3 +412,18 @@ def test_personal_laws_are_each_clients_own() -> None:
         Law.personal([])
     with pytest.raises(InvalidInput, match=r"different measures: \['error', 'loss'\]"):
         Law.personal([Law.power(1.0, 0.5, measure="error"), same])
+
+
+def test_the_power_law_through_two_results() -> None:
+    law = Law.through((1_000, 0.22), (4_000, 0.16), floor=0.1, measure="error")
+    assert law.loss([1_000.0, 4_000.0]) == pytest.approx([0.22, 0.16])
+    assert float(law.exponent[0]) == pytest.approx(0.5)
+    assert (float(law.floor), law.measure, law.kind) == (0.1, "error", "power")
+    for few, many in (((1, 0.2), (1, 0.1)), ((2, 0.2), (1, 0.1)), ((0, 0.2), (1, 0.1))):
+        with pytest.raises(InvalidInput, match="more samples must mean a lower loss"):
+            Law.through(few, many)
+    with pytest.raises(InvalidInput, match="more samples must mean a lower loss"):
+        Law.through((1, 0.2), (2, 0.2))
+    for floor in (-0.01, 0.1, 0.15):
+        with pytest.raises(InvalidInput, match="as good as what is never reached"):
+            Law.through((1, 0.2), (2, 0.1), floor=floor)
