@@ -293,6 +293,13 @@ def test_a_slot_of_no_known_length_is_refused() -> None:
         )
 
 
+def test_numbers_alone_are_one_client() -> None:
+    one = fa.Consortium(
+        valuation=1.0, cost_per_sample=1.0, samples=5.0, discount_factor=0.9, rounds=1
+    )
+    assert (one.size, one.names) == (1, ("client-1",))
+
+
 def test_a_whole_total_is_shown_as_a_whole_number() -> None:
     for samples, total in (([2.0, 3.0], "5"), ([2.5, 3.0], "5.5")):
         consortium = fa.Consortium(

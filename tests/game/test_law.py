@@ -427,3 +427,14 @@ def test_the_power_law_through_two_results() -> None:
     for floor in (-0.01, 0.1, 0.15):
         with pytest.raises(InvalidInput, match="as good as what is never reached"):
             Law.through((1, 0.2), (2, 0.1), floor=floor)
+
+
+def test_a_term_that_a_client_does_not_have_is_nothing_even_without_data() -> None:
+    """0 times infinity would be no number."""
+    value = np.array([[1.0, 0.0], [0.0, 2.0]])
+    law = Law(value, np.ones(2), np.zeros(2), np.array([0.5, 1.0]), np.zeros(2), kind="personal")
+    assert law.loss([4.0, 4.0]).tolist() == [0.5, 0.5]
+    assert law.loss([0.0, 0.0]).tolist() == [np.inf, np.inf]
+    one = Law(np.array([0.0, 2.0]), np.ones(2), np.array([0.0, 3.0]), np.ones(2))
+    assert law.of(1).loss(4.0) == 0.5
+    assert one.loss([0.0, 1.0]).tolist() == pytest.approx([2 / 3, 0.5])
