@@ -13,6 +13,7 @@ import pytest
 
 import fedaccord as fa
 from fedaccord.agreement.agreement import Objective, SolvedKind
+from fedaccord.agreement.audits_needed import Needed
 from fedaccord.agreement.batch import Batch, solve_batch
 from fedaccord.agreement.bounds import (
     Bounds,
@@ -447,3 +448,40 @@ def test_whole_agreements_hold_under_every_law(punishment: Any) -> None:
         assert most.sum() < total.item()
         found += bool((agreement.profile < consortium.samples).any())
     assert found > 0
+
+
+@pytest.mark.parametrize("audits", AUDITS)
+@pytest.mark.parametrize("seed", range(3))
+def test_how_often_clients_must_be_audited(seed: int, audits: str) -> None:
+    """Just often enough for a slip not to pay; and how that grows, by a small step."""
+    game = one_game(seed, audits, punishment=fa.Suspension(2), nobody_worse=False)
+    five = np.ones(5)
+    needed = Needed(game, 2.0 * five, 0.3 * five, 0.9 * five, 0.05 * five)
+    total = 0.8 * float(game.samples.sum())
+    amount = 0.6 * game.samples[0]
+    least, rise = needed.at(amount, total)
+    x, everything = amount[np.newaxis], np.array([[total]])
+    full = game.full_gain(x, everything)[0]
+    lost = 2.0 * game.saving(x, everything)[0] - 0.3 * full
+    gain = full if game.samples_checked is None else most_tempting_gain(game, x, everything)
+    tempted = gain > 0
+    pays = np.where(tempted & (lost > 0), gain / (0.9 * np.where(lost > 0, lost, 1.0)), 0.0)
+    known = np.isfinite(least) & np.isfinite(rise)
+    # the parts are tried on a grid
+    np.testing.assert_allclose(least[known], 0.05 + pays[known], rtol=1e-6)
+    step = 1e-5 * amount
+    after, _ = needed.at(amount + step, total)
+    before, _ = needed.at(amount - step, total)
+    slope = ((after - before) / (2.0 * step))[known & tempted]
+    np.testing.assert_allclose(rise[known & tempted], slope, rtol=1e-3)
+    assert (known & tempted).any()
+
+
+def most_tempting_gain(game: ScaledGame, amount: FloatArray, total: FloatArray) -> FloatArray:
+    """Of all parts that may be left, what a slip gains over the chance that a check finds it."""
+    parts = np.linspace(0.0, 1.0 - 1e-6, 20_001)[:, np.newaxis]
+    less = (1.0 - parts) * amount
+    gains = less - game.pull * game.law.fall(total - less, less)
+    checked = game.samples_checked
+    assert checked is not None
+    return np.asarray((gains / (1.0 - parts**checked)).max(axis=0))

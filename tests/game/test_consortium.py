@@ -306,3 +306,27 @@ def test_a_whole_total_is_shown_as_a_whole_number() -> None:
             valuation=1.0, cost_per_sample=1.0, samples=samples, discount_factor=0.9, rounds=1
         )
         assert str(consortium.to_dict()["samples"]) == total
+
+
+def test_observations_that_no_numbers_explain() -> None:
+    """Nobody can give more than it has, and whoever gives nothing wants little."""
+    consortium = fa.paper_consortium().within(0.1)
+    seen = fa.solve_equilibrium(consortium).profile
+    assert consortium.with_ranges(observed=seen).ranges is not None
+    for observed, wrong in (
+        (seen + 2 * consortium.samples, "must be from 0 to"),
+        (seen - 1.0, "must be from 0 to"),
+        (seen[::-1], "no ratio within its range explains"),
+    ):
+        with pytest.raises(fa.InvalidInput, match=wrong):
+            consortium.with_ranges(observed=observed)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -1.0, 0.0])
+@pytest.mark.parametrize("field", ["valuation", "cost_per_sample", "samples"])
+def test_a_wrong_number_is_one_problem(field: str, wrong: float) -> None:
+    """What follows from it is not a second one."""
+    numbers: dict[str, Any] = {"valuation": 1.0, "cost_per_sample": 1.0, "samples": [5.0]}
+    with pytest.raises(fa.InvalidInput) as refused:
+        fa.Consortium(**numbers | {field: [wrong]}, discount_factor=0.9, rounds=1)
+    assert [problem.field for problem in refused.value.problems] == [f"clients[0].{field}"]
