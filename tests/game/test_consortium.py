@@ -329,4 +329,4 @@ def test_a_wrong_number_is_one_problem(field: str, wrong: float) -> None:
     numbers: dict[str, Any] = {"valuation": 1.0, "cost_per_sample": 1.0, "samples": [5.0]}
     with pytest.raises(fa.InvalidInput) as refused:
         fa.Consortium(**numbers | {field: [wrong]}, discount_factor=0.9, rounds=1)
-    assert [problem.field for problem in refused.value.problems] == [f"clients[0].{field}"]
+    assert [problem.field for problem in refused.value.problems] == [field]
