@@ -1,7 +1,8 @@
 """Whether the tests notice small faults: mutants of the packages whose verdicts are relied on.
 
 `python -m tests.mutants agreement game/law.py --minutes 5 --seed 1` (`make mutants`) changes one
-thing at a time in a module, such as `<` to `<=`, and runs the quick tests that execute that line.
+thing at a time in a module, such as `<` to `<=`, and runs the quick tests that execute that line:
+the quickest of them, and if those notice nothing, for a minute those that execute most of the module.
 A mutant that no test fails on has survived: a test is missing, or the change makes no difference.
 Those that were reviewed and make none are in `EQUIVALENT`, each with the reason.
 

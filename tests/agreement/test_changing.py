@@ -456,3 +456,10 @@ def test_each_state_is_as_if_it_lasted_for_ever(
         without_end = Reversion() if isinstance(punishment, Reversion) else Suspension(None)
         usual = solve_agreement(lasting, objective="most data", punishment=without_end)
         assert solved.totals[o] == pytest.approx(usual.total, rel=1e-7)
+
+
+@pytest.mark.parametrize("margin", [-0.01, 1.0, float("nan")])
+def test_a_margin_is_a_part_of_1(margin: float) -> None:
+    for solve in (solve_changing, solve_each_for_ever):
+        with pytest.raises(InvalidInput, match="margin"):
+            solve(EVEN_ODDS, margin=margin)

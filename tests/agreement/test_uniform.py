@@ -7,7 +7,7 @@ import fedaccord as fa
 from fedaccord.agreement.agreement import FirstConverted
 from fedaccord.agreement.levels import _last_fine
 from fedaccord.numbers import BoolArray, FloatArray
-from tests.consortia import with_satiation
+from tests.consortia import permuted, with_satiation
 from tests.oracles import enforceable, excess
 
 
@@ -298,3 +298,19 @@ def test_under_suspension_any_patience_will_do_but_none(
     )
     assert agreement.first_converted == first
     assert agreement.exists == (first is not None)
+
+
+@pytest.mark.parametrize("first", ["paper", "feasible"])
+@pytest.mark.parametrize("seed", range(12))
+def test_the_order_of_the_clients_does_not_matter(seed: int, first: FirstConverted) -> None:
+    """Neither for the agreement nor for the patience that it takes."""
+    consortium = small_game(2 * seed)  # all are as patient
+    found = []
+    up = np.argsort(consortium.ratio)
+    for order in (up, up[::-1], np.roll(up, 1), np.arange(consortium.size)):
+        same = permuted(consortium, order)
+        agreement = fa.solve_agreement(same, "uniform", first_converted=first)
+        least = fa.smallest_discount_factor(same, "uniform", first_converted=first)
+        found.append((agreement.total, -1.0 if least is None else least))
+    for other in found[1:]:
+        assert other == pytest.approx(found[0], rel=1e-12)
