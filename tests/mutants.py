@@ -2,7 +2,7 @@
 
 `python -m tests.mutants agreement game/law.py --minutes 5 --seed 1` (`make mutants`) changes one
 thing at a time in a module, such as `<` to `<=`, and runs the quick tests that execute that line:
-the quickest of them, and if those notice nothing, for a minute those that execute most of the module.
+the quickest of them, and if those notice nothing, those that execute most of the module.
 A mutant that no test fails on has survived: a test is missing, or the change makes no difference.
 Those that were reviewed and make none are in `EQUIVALENT`, each with the reason.
 
