@@ -107,6 +107,7 @@ def test_ranges_of_discount_factors_turn_over_as_well() -> None:
         ([0.1, 0.2], 0.0, "one number for each of 3 clients"),
         (0.0, -1.0, "growth: must be more than -1 and finite, got -1"),
         (0.0, np.nan, "growth: must be more than -1"),
+        (0.0, np.inf, "growth: must be more than -1 and finite, got inf"),
         (0.0, 0.25, "counts as 1, which must be less than 1"),
     ],
 )
