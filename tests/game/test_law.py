@@ -343,6 +343,7 @@ def test_laws_one_below_the_other_are_each_itself() -> None:
 def test_all_laws_that_are_stacked_keep_their_measure() -> None:
     errors = [Law.power(scale, 0.3, measure="error") for scale in (1.0, 2.0)]
     assert (stacked(errors).measure, stacked(errors).kind) == ("error", "power")
+    assert stacked([*errors, Law.mixture([0.5], [9.0], measure="error")]).kind == "power"
 
 
 SHAPES = {
