@@ -13,9 +13,19 @@ import pytest
 
 import fedaccord as fa
 from fedaccord.agreement.agreement import Objective, SolvedKind
+from fedaccord.agreement.audits_needed import Needed
 from fedaccord.agreement.batch import Batch, solve_batch
+from fedaccord.agreement.bounds import (
+    Bounds,
+    bounds_at_all,
+    is_rising,
+    least_bounds,
+    steepest,
+)
+from fedaccord.agreement.enforcement import ScaledGame, scale_one
 from fedaccord.numbers import BoolArray, FloatArray
 from tests.law_oracle import Enforcement, Games, random_games
+from tests.laws import some_consortium, some_law
 
 PUNISHMENTS = (
     fa.Reversion(),
@@ -302,3 +312,176 @@ def test_quality_is_the_same_game_in_other_units(seed: int) -> None:
         assert other.total == pytest.approx(one.total, rel=1e-9)
         assert quality * other.profile == pytest.approx(one.profile, rel=1e-6, abs=1e-9)
         assert fa.certify(other).holds == fa.certify(one).holds
+
+
+# --- What each client keeps to, given the total ---------------------------------------------
+
+AUDITS = {
+    "slips are seen": fa.Monitoring(),
+    "one sample is checked": fa.Monitoring(audit=0.6, samples_checked=1),
+    "three are": fa.Monitoring(samples_checked=3),
+    "one is, and late": fa.Monitoring(samples_checked=1, seen_late=3),
+}
+
+
+def one_game(seed: int, audits: str, **options: Any) -> ScaledGame:
+    rng = np.random.default_rng(seed)
+    consortium = some_consortium(rng, some_law(rng), reach=(0.3, 1.0))
+    options = {"punishment": PUNISHMENTS[seed % 8], "nobody_worse": seed % 5 == 0} | options
+    return scale_one(fa.solve_equilibrium(consortium), 0.0, monitoring=AUDITS[audits], **options)
+
+
+def totals_of(game: ScaledGame, number: int) -> FloatArray:
+    """From a little above the equilibrium's up to all samples, as a column."""
+    start, end = game.start.item(), float(game.samples.sum())
+    return np.asarray(np.linspace(start + 0.01 * (end - start), end, number)[:, np.newaxis])
+
+
+@pytest.mark.parametrize("audits", AUDITS)
+@pytest.mark.parametrize("seed", range(8))
+def test_a_client_keeps_to_its_bound_and_to_no_more(seed: int, audits: str) -> None:
+    """By the condition itself, at parts of the bound, at it, and beyond it; and all at once."""
+    game = one_game(seed, audits)
+    totals = totals_of(game, 9)
+    found = Bounds(game).at(totals)
+    most = np.minimum(game.samples, totals)
+    assert (found <= most).all()
+    allowed = np.maximum(found, 0.0)
+    for part in (0.2, 0.5, 0.9, 0.999_99):
+        slips = game.slips(part * allowed, totals) & (found >= 0)
+        assert not slips.any()
+    more = np.minimum(1.001 * allowed + 1e-3, most)
+    wants_it = game.satiation >= totals  # such a client gives all it has, unless it stays away
+    beyond = (more > allowed) & ~wants_it
+    assert (game.slips(more, totals) | ~beyond).all()
+    nothing = found < 0  # even being asked for nothing, or all that it wants, is too much
+    assert (game.slips(np.where(wants_it, most, 0.0), totals) == nothing).all()
+    below = found < game.samples
+    clear = ~nothing & (game.satiation < totals) & (np.abs(most - allowed) > 1e-6 * most)
+    assert (Bounds(game).below_all(totals) == below)[clear].all()
+    np.testing.assert_allclose(least_bounds(game, totals[3]), found[3:4], rtol=1e-14)
+    both = replace(game.rows(np.array([0, 0])), patience=game.patience * np.array([[1.0], [0.9]]))
+    expected = np.minimum(found, Bounds(both.rows(np.array([1]))).at(totals))
+    np.testing.assert_allclose(bounds_at_all(both, totals[:, 0]), expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("audits", ["slips are seen", "one sample is checked"])
+@pytest.mark.parametrize("seed", range(8))
+def test_how_fast_bounds_grow(seed: int, audits: str) -> None:
+    """The slope of a bound by a small step, and what it is known not to exceed between totals."""
+    game = one_game(seed, audits)
+    bounds, totals = Bounds(game), totals_of(game, 12)
+    step = 1e-6 * totals
+    found, slope = bounds.with_slope(totals)
+    before, after = bounds.at(totals - step), bounds.at(totals + step)
+    with np.errstate(invalid="ignore"):
+        left, right = (found - before) / step, (after - found) / step
+    smooth = (found > 0) & (np.abs(left - right) <= 1e-4)
+    np.testing.assert_allclose(slope[smooth], left[smooth], atol=2e-4)
+    assert smooth.sum() > 10
+    guessed, again = bounds.with_slope(totals, found * 0.7 + 1.0)
+    np.testing.assert_allclose(guessed, found, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(again, slope, rtol=1e-6, atol=1e-9)
+    for few, more in ((0, 1), (2, 7), (0, 11)):
+        low, high = totals[few : few + 1], totals[more : more + 1]
+        at_low, at_high = found[few : few + 1], found[more : more + 1]
+        between = bounds.at(np.linspace(low[0], high[0], 30))
+        assert (between <= bounds.between(low, high) * (1.0 + 1e-12) + 1e-9).all()
+        np.testing.assert_allclose(bounds.between(low, low), at_low, rtol=1e-10, atol=1e-10)
+        if game.steady and not game.nobody_worse:
+            steep = steepest(bounds, low, at_low, high, at_high)
+            assert (at_high - at_low <= steep * (high - low) * (1.0 + 1e-9) + 1e-9).all()
+            near = steepest(bounds, low, at_low, low, at_low)
+            assert (near <= np.minimum(game.pull * game.law.slope(low), 1.0)).all()
+            free = smooth[few] & (at_low[0] < game.samples[0])
+            if audits == "slips are seen":
+                np.testing.assert_allclose(near[0][free], slope[few][free], atol=1e-9)
+            assert (near[0][at_low[0] >= game.samples[0]] == 0).all()
+    rising, steps = is_rising(game)[0], np.diff(np.minimum(found, game.samples), axis=0)
+    if rising.any():
+        assert steps[:, rising].min() >= -1e-9
+
+
+def test_bounds_of_more_clients_than_are_computed_at_once() -> None:
+    """The same five clients, four thousand times, under two laws."""
+    game = one_game(3, "slips are seen", punishment=fa.Suspension(2), nobody_worse=False)
+    totals = totals_of(game, 3)
+    both = replace(game.rows(np.array([0, 0])), patience=game.patience * np.array([[1.0], [0.9]]))
+    many = both.each(lambda values: np.tile(values, 4_000))
+    expected = np.tile(bounds_at_all(both, totals[:, 0]), 4_000)
+    np.testing.assert_allclose(bounds_at_all(many, totals[:, 0]), expected, rtol=1e-12)
+    each = np.tile(least_bounds(both, totals[1]), 4_000)
+    np.testing.assert_allclose(least_bounds(many, totals[1]), each, rtol=1e-12)
+
+
+@pytest.mark.parametrize("punishment", [fa.Reversion(), fa.Suspension(2)], ids=str)
+def test_whole_agreements_hold_under_every_law(punishment: Any) -> None:
+    """And one sample more would be too much for somebody under some law."""
+    found = 0
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        law = some_law(rng)
+        consortium = some_consortium(rng, law, clients=4, reach=(0.2, 0.7))
+        laws = [replace(law, value=law.value * rng.uniform(0.5, 1.5)) for _ in range(3)]
+        agreement = fa.solve_agreement(
+            consortium,
+            objective="most data",
+            whole_samples=True,
+            laws=laws,
+            punishment=punishment,
+        )
+        proof = fa.certify(agreement)
+        assert proof.holds
+        if not agreement.exists:
+            continue
+        assert proof.under_laws is not None
+        assert proof.under_laws.held == 3
+        assert (agreement.profile == np.floor(agreement.profile)).all()
+        total = np.array([[agreement.total + 1.0]])
+        bounds = [
+            least_bounds(
+                scale_one(fa.solve_equilibrium(consortium.with_law(one)), 0.0, punishment), total
+            )
+            for one in (law, *laws)
+        ]
+        most = np.floor(np.min(bounds, axis=0) * (1 + 1e-12))
+        assert most.sum() < total.item()
+        found += bool((agreement.profile < consortium.samples).any())
+    assert found > 0
+
+
+@pytest.mark.parametrize("audits", AUDITS)
+@pytest.mark.parametrize("seed", range(3))
+def test_how_often_clients_must_be_audited(seed: int, audits: str) -> None:
+    """Just often enough for a slip not to pay; and how that grows, by a small step."""
+    game = one_game(seed, audits, punishment=fa.Suspension(2), nobody_worse=False)
+    five = np.ones(5)
+    needed = Needed(game, 2.0 * five, 0.3 * five, 0.9 * five, 0.05 * five)
+    total = 0.8 * float(game.samples.sum())
+    amount = 0.6 * game.samples[0]
+    least, rise = needed.at(amount, total)
+    x, everything = amount[np.newaxis], np.array([[total]])
+    full = game.full_gain(x, everything)[0]
+    lost = 2.0 * game.saving(x, everything)[0] - 0.3 * full
+    gain = full if game.samples_checked is None else most_tempting_gain(game, x, everything)
+    tempted = gain > 0
+    pays = np.where(tempted & (lost > 0), gain / (0.9 * np.where(lost > 0, lost, 1.0)), 0.0)
+    known = np.isfinite(least) & np.isfinite(rise)
+    # the parts are tried on a grid
+    np.testing.assert_allclose(least[known], 0.05 + pays[known], rtol=1e-6)
+    step = 1e-5 * amount
+    after, _ = needed.at(amount + step, total)
+    before, _ = needed.at(amount - step, total)
+    slope = ((after - before) / (2.0 * step))[known & tempted]
+    np.testing.assert_allclose(rise[known & tempted], slope, rtol=1e-3)
+    assert (known & tempted).any()
+
+
+def most_tempting_gain(game: ScaledGame, amount: FloatArray, total: FloatArray) -> FloatArray:
+    """Of all parts that may be left, what a slip gains over the chance that a check finds it."""
+    parts = np.linspace(0.0, 1.0 - 1e-6, 20_001)[:, np.newaxis]
+    less = (1.0 - parts) * amount
+    gains = less - game.pull * game.law.fall(total - less, less)
+    checked = game.samples_checked
+    assert checked is not None
+    return np.asarray((gains / (1.0 - parts**checked)).max(axis=0))

@@ -35,7 +35,7 @@ from tests.changing import (
     passing_through,
     random_chain,
 )
-from tests.consortia import FEW, consortia, with_satiation
+from tests.consortia import FEW, consortia, with_patience, with_satiation
 
 RIVERSIDE, UNIVERSITY = ["Riverside"], ["University Hospital"]
 PUNISHMENTS: list[Punishment] = [Reversion(), Reversion(3), Suspension(1), Suspension(None)]
@@ -434,3 +434,32 @@ def test_what_is_assumed_of_suspension_besides() -> None:
     assert suspension[:3] == reversion
     assert len(suspension) == 4
     assert "old model" in suspension[3]
+
+
+@pytest.mark.parametrize("punishment", [Reversion(), Suspension(1)], ids=str)
+@pytest.mark.parametrize(("seed", "clients"), [pytest.param(2, 4, marks=pytest.mark.slow), (8, 30)])
+def test_each_state_is_as_if_it_lasted_for_ever(
+    seed: int, clients: int, punishment: Punishment
+) -> None:
+    """With discount factors of K/(K + s): what later slots save, in relation to the state's own."""
+    changing = random_chain(seed, clients)
+    solved = solve_changing(changing, objective="most data", punishment=punishment)
+    proof = certify_changing(solved)
+    assert proof.holds
+    with pytest.raises(ValueError, match="read-only"):
+        solved.profiles[0, 0] = 1.0
+    whole = proof.later + proof.saving
+    patience = np.divide(proof.later, whole, out=np.ones_like(whole), where=whole > 0)
+    for o, members in enumerate(changing.consortia):
+        here = changing.present[o]
+        lasting = with_patience(members, np.clip(patience[o, here], 0.0, 1.0 - 1e-9))
+        without_end = Reversion() if isinstance(punishment, Reversion) else Suspension(None)
+        usual = solve_agreement(lasting, objective="most data", punishment=without_end)
+        assert solved.totals[o] == pytest.approx(usual.total, rel=1e-7)
+
+
+@pytest.mark.parametrize("margin", [-0.01, 1.0, float("nan")])
+def test_a_margin_is_a_part_of_1(margin: float) -> None:
+    for solve in (solve_changing, solve_each_for_ever):
+        with pytest.raises(InvalidInput, match="margin"):
+            solve(EVEN_ODDS, margin=margin)

@@ -260,7 +260,7 @@ def test_a_client_that_may_have_too_few_samples_is_named() -> None:
 
 
 def test_conditions_hold_throughout_the_ranges() -> None:
-    """An old model worth 21.9 % is too much if the numbers are known to 30 % only."""
+    """An old model worth 21.8 % is too much if the numbers are known to 30 % only."""
     wide = fa.solve_agreement(HOSPITALS.within(0.3), punishment="suspension")
     exact = fa.solve_agreement(HOSPITALS, punishment="suspension")
     assert (wide.profile == exact.profile).all()
@@ -333,15 +333,20 @@ def test_what_was_observed_counts_by_quality() -> None:
         rounds=HOSPITALS.rounds,
         quality=2.0,
     )
-    found = []
+    found: list[Any] = []
     for consortium in (HOSPITALS, halves):
         seen = fa.solve_equilibrium(consortium).profile
         observed = consortium.within(0.1).with_ranges(observed=seen)
+        assert observed.ranges is not None
         agreement = fa.solve_agreement(observed, objective="most data")
         assert agreement.exists
         assert fa.certify(agreement).holds
         found.append(agreement.total)
-    assert found[0] == pytest.approx(found[1], rel=1e-6)
+        over = held_over(fa.agreement_on(observed, 0.9 * consortium.samples), observed.ranges)
+        found.append([over.slack, over.least_audit, over.widened, over.widened_all])
+    assert found[0] == pytest.approx(found[2], rel=1e-6)
+    for one, other in zip(found[1], found[3], strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
 
 
 def test_a_total_below_that_of_an_equilibrium_of_the_box_does_not_hold() -> None:

@@ -261,3 +261,17 @@ def test_the_smallest_discount_factor_with_margin_and_length(
         assert not exists(least - 1e-4)
         assert exists(least + 1e-4)
     assert (least is None) == (slots == 1 or margin == 0.6)
+
+
+def test_the_smallest_discount_factor_if_nobody_may_be_worse_off() -> None:
+    """Free riders that want only an eighth of a sample each do not make one together."""
+    few = with_satiation([20.0, 5.0, 5.0], [20.0, 50.0, 50.0])
+    many = with_satiation([20.0, *[5.0] * 9], [20.0, *[50.0] * 9])
+    for consortium, least in ((few, None), (many, 0.0)):
+        options: dict[str, Any] = {"punishment": "suspension"}
+        assert fa.smallest_discount_factor(consortium, **options) == 0.0
+        assert fa.smallest_discount_factor(consortium, nobody_worse=True, **options) == least
+        agreement = fa.solve_agreement(
+            consortium, objective="most data", nobody_worse=True, **options
+        )
+        assert agreement.exists == (least is not None)

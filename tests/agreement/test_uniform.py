@@ -1,10 +1,13 @@
+from typing import Any
+
 import numpy as np
 import pytest
 
 import fedaccord as fa
 from fedaccord.agreement.agreement import FirstConverted
-from fedaccord.numbers import BoolArray
-from tests.consortia import with_satiation
+from fedaccord.agreement.levels import _last_fine
+from fedaccord.numbers import BoolArray, FloatArray
+from tests.consortia import permuted, with_satiation
 from tests.oracles import enforceable, excess
 
 
@@ -172,3 +175,142 @@ def test_a_whole_level_is_found_where_levels_near_0_fail(first: FirstConverted) 
     assert agreement.exists
     assert (agreement.level, agreement.total) == (13, 149)
     assert fa.certify(agreement).holds
+
+
+def small_game(seed: int) -> fa.Consortium:
+    """Up to eight clients, unequal in everything, some of which train at the equilibrium."""
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(3, 9))
+    data = np.ceil(10.0 ** rng.uniform(0.5, rng.choice([0.5, 1.0, 2.0]), size))
+    eager = int(rng.integers(1, max(2, size // 2)))
+    level = data[:eager].sum()
+    satiation = level * rng.uniform(0.6, 1.0, size)
+    satiation[:eager] = level * rng.uniform(1.0, 1.6, eager)
+    patience = rng.uniform(0.3, 1.0, size) if seed % 2 else np.full(size, rng.uniform(0.5, 1.0))
+    return with_satiation(satiation, data, patience)
+
+
+def at_levels(consortium: fa.Consortium, first: int, levels: Any, *, whole: bool) -> FloatArray:
+    """The profiles if the free riders from one on train on each level, or on all they have."""
+    alone = fa.solve_equilibrium(consortium).profile
+    converted = (alone == 0) & (consortium.ratio >= consortium.ratio[first])
+    each = np.asarray(levels, dtype=np.float64)[:, np.newaxis]
+    kept = np.floor(alone) if whole else alone
+    return np.where(converted, np.minimum(each, consortium.samples), kept)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("first", ["paper", "feasible"])
+@pytest.mark.parametrize("seed", range(25))
+def test_small_games_match_a_plain_scan(seed: int, first: FirstConverted, whole: bool) -> None:
+    """Of all levels, for each client that may be the first converted one."""
+    consortium = small_game(seed)
+    start = fa.solve_equilibrium(consortium)
+    free = np.flatnonzero(start.profile == 0)
+    free = free[np.argsort(consortium.ratio[free])]
+    top = float(consortium.samples[free].max(initial=1.0))
+    levels = np.arange(1.0, top + 1.0) if whole else np.linspace(0.0, top, 1_001)[1:]
+    best: dict[str, float] = {}
+    for n in free.tolist():
+        profiles = at_levels(consortium, n, levels, whole=whole)
+        holds = enforceable(consortium, profiles, start.profile, 1e-13)
+        holds &= profiles.sum(axis=1) > start.total * (1 + 1e-6)
+        best[consortium.names[n]] = float(levels[holds].max(initial=0.0))
+    found = fa.solve_agreement(consortium, "uniform", first_converted=first, whole_samples=whole)
+    if first == "paper":
+        # by Theorem 3, r_n > B_n = 2 sqrt(G S^3) / (R - n + 1)
+        least = 2 * np.sqrt(consortium.rounds * start.total**3) / np.arange(free.size, 0, -1)
+        gains = free[consortium.ratio[free] > least]
+        assert found.first_converted == (consortium.names[gains[0]] if gains.size else None)
+    elif works := [name for name in best if best[name] > 0]:
+        assert found.first_converted in list(best)[: list(best).index(works[0]) + 1]
+    assert fa.certify(found).holds
+    if not found.exists:
+        assert first == "paper" or found.first_converted is None
+        assert best.get(str(found.first_converted), 0.0) == 0.0
+        return
+    assert found.level is not None
+    n = consortium.index(str(found.first_converted))
+    [profile] = at_levels(consortium, n, [found.level], whole=whole)
+    np.testing.assert_allclose(found.profile, profile, rtol=1e-12)
+    if whole:
+        assert found.level == best[consortium.names[n]]
+    else:
+        assert found.level >= best[consortium.names[n]] * (1 - 1e-12)
+        [more] = at_levels(consortium, n, [found.level * (1 + 1e-6)], whole=whole)
+        assert (more == profile).all() or not enforceable(
+            consortium, more[np.newaxis], start.profile, 1e-13
+        )
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_the_largest_level_at_which_the_first_client_gains(seed: int) -> None:
+    """By its cost at many levels; that of others does not matter."""
+    consortium = small_game(seed)
+    agreement = fa.solve_agreement(consortium, "uniform")
+    if agreement.first_converted is None:
+        return  # nobody gains
+    n = consortium.index(agreement.first_converted)
+    free = agreement.equilibrium.profile == 0
+    converted = free & (consortium.ratio >= consortium.ratio[n])
+    levels = np.linspace(0.0, consortium.samples[converted].max(), 2_001)[1:]
+    profiles = at_levels(consortium, n, levels, whole=False)
+    cost = np.array([fa.cost(consortium, profile)[n] for profile in profiles])
+    gains = levels[cost < agreement.equilibrium.cost[n]]
+    assert agreement.largest_level is not None
+    assert gains[-1] * (1 - 1e-9) <= agreement.largest_level <= gains[-1] + 1.001 * levels[0]
+
+
+@pytest.mark.parametrize("steep", [1e-9, 0.5, 1.0, 40.0])
+def test_the_last_level_that_is_fine(steep: float) -> None:
+    """In far fewer steps than halving would take where the excess is nearly straight."""
+    asked: list[float] = []
+
+    def excess(level: FloatArray) -> FloatArray:
+        asked.append(level.item())
+        return np.asarray(np.expm1(steep * (level - root)))
+
+    low, high = np.array([[0.0]]), np.array([[3.0]])
+    for root in (0.3, 1.0, 2.999):
+        asked.clear()
+        found = _last_fine(excess, low, high).item()
+        assert root * (1 - 1e-13) <= found <= root * (1 + 1e-15)
+        assert len(asked) <= (25 if steep <= 1.0 else 200)
+    root = 3.5
+    assert _last_fine(excess, low, high) == high
+
+
+@pytest.mark.parametrize(
+    ("patience", "first"),
+    [([0.5, 0.3, 0.3], "client-2"), ([0.5, 0.0, 0.3], "client-3"), ([0.5, 0.0, 0.0], None)],
+)
+def test_under_suspension_any_patience_will_do_but_none(
+    patience: list[float], first: str | None
+) -> None:
+    """Whoever would be alone loses far more than it gains by a little; if later slots matter."""
+    consortium = with_satiation([20.0, 10.0, 12.0], 20.0, patience)
+    agreement = fa.solve_agreement(
+        consortium,
+        "uniform",
+        objective="most data",
+        punishment="suspension",
+        first_converted="feasible",
+    )
+    assert agreement.first_converted == first
+    assert agreement.exists == (first is not None)
+
+
+@pytest.mark.parametrize("first", ["paper", "feasible"])
+@pytest.mark.parametrize("seed", range(12))
+def test_the_order_of_the_clients_does_not_matter(seed: int, first: FirstConverted) -> None:
+    """Neither for the agreement nor for the patience that it takes."""
+    consortium = small_game(2 * seed)  # all are as patient
+    found = []
+    up = np.argsort(consortium.ratio)
+    for order in (up, up[::-1], np.roll(up, 1), np.arange(consortium.size)):
+        same = permuted(consortium, order)
+        agreement = fa.solve_agreement(same, "uniform", first_converted=first)
+        least = fa.smallest_discount_factor(same, "uniform", first_converted=first)
+        found.append((agreement.total, -1.0 if least is None else least))
+    for other in found[1:]:
+        assert other == pytest.approx(found[0], rel=1e-12)

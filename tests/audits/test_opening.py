@@ -37,3 +37,10 @@ def test_shared_records_are_counted_by_keyed_digests() -> None:
     key = b"key"
     assert shared_records(keyed_digests(one, key), keyed_digests(mixed, key)) == 5
     assert shared_records(keyed_digests(one, key), keyed_digests(mixed, b"other")) == 0
+
+
+def test_records_are_compared_in_the_precision_that_they_are_trained_in() -> None:
+    """Copies are equal to the last bit of a float32, whatever they were stored in."""
+    inputs = np.array([[0.1], [0.1 + 1e-12], [0.1 + 1e-6], [0.0]])
+    records = Records(inputs, np.array([1, 1, 1, 1]))
+    assert copies_of(records, [0, 1, 2, 3]).tolist() == [0, 1]

@@ -33,6 +33,9 @@ def test_members_keep_their_own_laws() -> None:
     two = some_members(THREE.with_law(laws), np.array([True, False, True]))
     assert two.law.value.tolist() == [[1.0, 3.0]]
     assert two.names == ("client-1", "client-3")
+    floors = [Law.power(k, 0.5, floor=0.1 * k) for k in (1.0, 2.0, 3.0)]
+    two = some_members(THREE.with_law(floors), np.array([True, False, True]))
+    assert [two.law.of(k).loss(100.0) for k in (0, 1)] == pytest.approx([0.2, 0.6])
 
 
 @pytest.mark.parametrize(
@@ -104,6 +107,7 @@ def test_ranges_of_discount_factors_turn_over_as_well() -> None:
         ([0.1, 0.2], 0.0, "one number for each of 3 clients"),
         (0.0, -1.0, "growth: must be more than -1 and finite, got -1"),
         (0.0, np.nan, "growth: must be more than -1"),
+        (0.0, np.inf, "growth: must be more than -1 and finite, got inf"),
         (0.0, 0.25, "counts as 1, which must be less than 1"),
     ],
 )

@@ -239,3 +239,94 @@ def test_amounts_that_count_by_quality_in_samples(quality: float) -> None:
         assert consortium.in_samples(part * quality * samples) == pytest.approx(expected)
     assert (consortium.in_samples(quality * samples) == samples).all()
     assert (consortium.in_samples(2.0 * quality * samples) == samples).all()
+
+
+def test_a_consortium_counted_by_quality_is_the_same_game() -> None:
+    """With its ranges: q_n D_n samples of quality 1, each of which costs E_n / q_n."""
+    quality = np.array([0.5, 1.0, 3.0])
+    plain = fa.Consortium(
+        valuation=[1e4, 2e4, 3e4],
+        cost_per_sample=[0.5, 1.0, 2.0],
+        samples=[100, 200, 300],
+        discount_factor=0.9,
+        rounds=50,
+        quality=quality,
+    )
+    ranged = plain.with_ranges(samples=(0.5 * plain.samples, 2 * plain.samples))
+    for consortium in (plain, ranged):
+        counted = consortium.effective
+        np.testing.assert_allclose(counted.samples, [50, 200, 900])
+        np.testing.assert_allclose(counted.cost_per_sample, [1, 1, 2 / 3])
+        np.testing.assert_allclose(counted.satiation, consortium.satiation)
+        assert counted.equal_quality
+        assert counted.effective is counted
+    assert plain.effective.ranges is None
+    assert ranged.effective.ranges is not None
+    np.testing.assert_allclose(ranged.effective.ranges.samples, [[25, 100, 450], [100, 400, 1_800]])
+
+
+@pytest.mark.parametrize("wrong", [{}, {"share": 1.0}, {"share": -0.1}, {"factor": 0.99}])
+def test_ratios_are_known_to_less_than_all_of_them(wrong: dict[str, float]) -> None:
+    consortium = fa.paper_consortium()
+    with pytest.raises(fa.InvalidInput, match="within"):
+        consortium.within(**wrong)
+    for known, ends in (
+        (consortium.within(0.25), (0.75, 1.25)),
+        (consortium.within(factor=4), (0.25, 4)),
+        (consortium.within(factor=1.25), (0.8, 1.25)),
+    ):
+        low, high = known.ratio_range / consortium.ratio
+        assert (low.max(), high.min()) == pytest.approx(ends)
+        assert (low.min(), high.max()) == pytest.approx(ends)
+    assert consortium.within(0.25).without_ranges().ranges is None
+
+
+def test_a_slot_of_no_known_length_is_refused() -> None:
+    with pytest.raises(fa.InvalidInput, match="slot"):
+        fa.Consortium(
+            valuation=1.0,
+            cost_per_sample=1.0,
+            samples=[5.0],
+            discount_factor=0.9,
+            rounds=50,
+            slot="soonish",
+        )
+
+
+def test_numbers_alone_are_one_client() -> None:
+    one = fa.Consortium(
+        valuation=1.0, cost_per_sample=1.0, samples=5.0, discount_factor=0.9, rounds=1
+    )
+    assert (one.size, one.names) == (1, ("client-1",))
+
+
+def test_a_whole_total_is_shown_as_a_whole_number() -> None:
+    for samples, total in (([2.0, 3.0], "5"), ([2.5, 3.0], "5.5")):
+        consortium = fa.Consortium(
+            valuation=1.0, cost_per_sample=1.0, samples=samples, discount_factor=0.9, rounds=1
+        )
+        assert str(consortium.to_dict()["samples"]) == total
+
+
+def test_observations_that_no_numbers_explain() -> None:
+    """Nobody can give more than it has, and whoever gives nothing wants little."""
+    consortium = fa.paper_consortium().within(0.1)
+    seen = fa.solve_equilibrium(consortium).profile
+    assert consortium.with_ranges(observed=seen).ranges is not None
+    for observed, wrong in (
+        (seen + 2 * consortium.samples, "must be from 0 to"),
+        (seen - 1.0, "must be from 0 to"),
+        (seen[::-1], "no ratio within its range explains"),
+    ):
+        with pytest.raises(fa.InvalidInput, match=wrong):
+            consortium.with_ranges(observed=observed)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -1.0, 0.0])
+@pytest.mark.parametrize("field", ["valuation", "cost_per_sample", "samples"])
+def test_a_wrong_number_is_one_problem(field: str, wrong: float) -> None:
+    """What follows from it is not a second one."""
+    numbers: dict[str, Any] = {"valuation": 1.0, "cost_per_sample": 1.0, "samples": [5.0]}
+    with pytest.raises(fa.InvalidInput) as refused:
+        fa.Consortium(**numbers | {field: [wrong]}, discount_factor=0.9, rounds=1)
+    assert [problem.field for problem in refused.value.problems] == [field]

@@ -140,3 +140,101 @@ def test_a_curve_with_a_single_seed_may_fall_to_0() -> None:
     values[-1] = 0.001  # a rise from 0, by more than noise at such an error
     with pytest.raises(InvalidInput, match="more data made it worse"):
         Curve(SIZES, (0,), values).refuse_shape()
+
+
+def test_with_one_seed_noise_is_what_a_parabola_in_logarithms_leaves() -> None:
+    """At even steps 1, -3, 3, -1 is orthogonal to every parabola, and one degree is left of four.
+
+    Values of 0 have no logarithm. With three others a parabola leaves nothing, and only the least
+    noise of any measurement: 1e-4 of the value, or of a hundredth of the largest.
+    """
+    step, rest = np.arange(4.0), 0.01 * np.array([1.0, -3.0, 3.0, -1.0])
+    values = np.exp(-0.5 - 0.4 * step + 0.02 * step**2 + rest)
+    noise = 0.01 * np.sqrt(1 + 9 + 9 + 1)
+    curve = Curve(100 * 2.0**step, (0,), values[:, np.newaxis])
+    assert curve.noise == pytest.approx(noise * values)
+    longer = Curve(100 * 2.0 ** np.arange(5), (0,), np.append(values, 0.0)[:, np.newaxis])
+    assert longer.noise[:4] == pytest.approx(noise * values)
+    three = np.array([0.9, 0.5, 0.2, 0.0, 0.0])
+    short = Curve(100 * 2.0 ** np.arange(5), (0,), three[:, np.newaxis])
+    assert short.noise == pytest.approx([0.9e-4, 0.5e-4, 0.2e-4, 0.9e-6, 0.9e-6])
+
+
+def test_noise_is_a_line_in_logarithms_without_the_largest_size() -> None:
+    """Two seeds that are d above and below their mean have a standard deviation of sqrt(2) d."""
+
+    def noise(apart: FloatArray) -> FloatArray:
+        means = FALLING[: apart.size, np.newaxis]
+        return Curve(SIZES[: apart.size], range(2), means + np.outer(apart, [1, -1])).noise
+
+    usual = 0.2 * SIZES**-0.5
+    odd = np.append(usual[:-1], 5.0 * usual[-1])
+    for apart in (usual, odd):
+        assert noise(apart) == pytest.approx(np.sqrt(2) * usual)
+    # where all seeds agree there is nothing to draw a line through, and two points make no line
+    some = np.array([0.02, 0.0, 0.0, 0.01, 0.0, 0.0])
+    assert noise(some) == pytest.approx([np.sqrt(2) * np.sqrt(0.02 * 0.01)] * 6)
+
+
+def test_the_largest_value_of_a_measure() -> None:
+    """Nothing is computed of a loss above 1e50."""
+    values = np.array([1e50, 9e49, 8e49, 7e49])
+    Curve(SIZES[:4], (0,), values[:, np.newaxis], "loss")
+    with pytest.raises(InvalidInput, match=r"from 0 to 1e\+50, got 1\.1e\+50"):
+        Curve(SIZES[:4], (0,), np.append(1.1e50, values[1:])[:, np.newaxis], "loss")
+
+
+def test_as_many_sizes_as_are_allowed() -> None:
+    for number in (4, 200):
+        Curve(np.arange(1, number + 1), (0,), np.linspace(0.9, 0.1, number)[:, np.newaxis])
+    with pytest.raises(InvalidInput, match="has 3 sizes, which show no shape: measure at 4 or m"):
+        Curve([1, 2, 3], (0,), [[0.9], [0.5], [0.4]])
+
+
+@pytest.mark.parametrize("measure", ["1 - AUC", "error"])
+def test_values_of_single_examples_may_be_negative_if_pairs_are_measured(measure: str) -> None:
+    examples = np.stack([FALLING - 0.6, FALLING + 0.6], axis=1)
+    values = FALLING[:, np.newaxis]
+    if measure == "1 - AUC":
+        assert Curve(SIZES, (0,), values, measure, examples).examples == 2
+    else:
+        with pytest.raises(InvalidInput, match="at 480 samples: error must be from 0 to"):
+            Curve(SIZES, (0,), values, measure, examples)
+    with pytest.raises(InvalidInput, match="keep all of them or none"):
+        Curve(SIZES, (0,), values, measure, np.where(examples == examples[0, 0], np.nan, 0.5))
+    for wrong in (FALLING, examples[:-1]):
+        with pytest.raises(InvalidInput, match="for each of 6 sizes"):
+            Curve(SIZES, (0,), values, measure, wrong)
+
+
+def test_what_other_seeds_could_change_at_each_size() -> None:
+    """The deviations of each seed over sqrt(n (n - 1)); a single run has the noise of all."""
+    values = by_seed(FALLING, noise=0.02)
+    values[2, 1:] = np.nan
+    values[-1] = 0.45 + 0.1 * (values[-1] - values[-1].mean())
+    curve = Curve(SIZES, range(5), values)
+    factors = curve.seed_factors
+    assert factors.shape == (6, 6)
+    usual = [0, 1, 3, 4]
+    expected = (values - values.mean(axis=1, keepdims=True)) / np.sqrt(20)
+    assert factors[usual, :5] == pytest.approx(expected[usual])
+    assert factors[:, 5] == pytest.approx([0, 0, curve.noise[2], 0, 0, 0])
+    assert (factors[2, :5] == 0).all()
+    # all seeds may have used the same samples at the largest size, and spread less than usual
+    assert (factors[-1] ** 2).sum() == pytest.approx(curve.noise[-1] ** 2 / 5)
+    assert np.corrcoef(factors[-1, :5], expected[-1])[0, 1] == pytest.approx(1.0)
+    values[-1] = 0.45
+    same = Curve(SIZES, range(5), values)
+    assert (same.seed_factors[-1] ** 2).sum() == pytest.approx(same.noise[-1] ** 2 / 5)
+    assert np.corrcoef(same.seed_factors[-1, :5], expected[-2])[0, 1] == pytest.approx(1.0)
+    values[-1] = 0.45 + 0.05 * np.array([-1.0, 0.5, 0.0, 0.5, 0.0])
+    more = Curve(SIZES, range(5), values)
+    spread = values[-1].std(ddof=1)
+    assert spread > more.noise[-1]
+    assert (more.seed_factors[-1] ** 2).sum() == pytest.approx(spread**2 / 5)
+
+
+def test_a_rise_within_the_noise_of_several_seeds_is_none_if_one_size_has_a_single() -> None:
+    values = by_seed(np.array([0.9, 0.7, 0.556, 0.5, 0.47, 0.475]), noise=0.02)
+    values[1, 1:] = np.nan
+    Curve(SIZES, range(5), values).refuse_shape()

@@ -40,7 +40,7 @@ def test_ties_converge_to_the_right_total() -> None:
 def test_too_few_sweeps_raise() -> None:
     """Nearly tied clients take over from each other in steps of the gap, 0.001 of 10 here."""
     consortium = with_satiation([10.0, 10.001], 10.0)
-    with pytest.raises(fa.NotConverged, match="did not settle in 50 sweeps"):
+    with pytest.raises(fa.NotConverged, match=r"in 50 sweeps: .* by 0\.001$"):
         fa.run_dynamics(consortium, [10.0, 0.0], most_sweeps=50)
 
 
@@ -60,3 +60,17 @@ def test_an_invalid_start_is_refused(start: list[float], problem: str) -> None:
 def test_zero_sweeps_are_refused() -> None:
     with pytest.raises(fa.InvalidInput, match="most_sweeps"):
         fa.run_dynamics(fa.paper_consortium(3), most_sweeps=0)
+
+
+def test_the_path_counts_samples_by_quality() -> None:
+    consortium = fa.Consortium(
+        valuation=[100.0, 100.0],
+        cost_per_sample=1.0,
+        samples=[10.0, 20.0],
+        discount_factor=0.5,
+        rounds=1,
+        quality=[0.5, 3.0],
+    )
+    table = fa.run_dynamics(consortium, [4.0, 10.0]).to_frame("path")
+    assert table["total"].iloc[0] == 0.5 * 4 + 3 * 10
+    assert table["total"].iloc[-1] == pytest.approx(fa.solve_equilibrium(consortium).total)

@@ -11,6 +11,7 @@ import fedaccord as fa
 from fedaccord.errors import InvalidInput
 from fedaccord.game.consortium import Consortium
 from fedaccord.game.law import Law
+from fedaccord.game.law_rows import rows_of, some_rows, stacked
 from fedaccord.numbers import FloatArray
 
 EXACTLY_AS_PRINTED = 6e-16
@@ -271,7 +272,7 @@ def test_a_law_s_floor_is_a_number(floor: float) -> None:
         Law(one, one, 0 * one, one, np.array(floor))
 
 
-@pytest.mark.parametrize("value", [np.array(1.0), np.zeros(0)])
+@pytest.mark.parametrize("value", [np.array(1.0), np.zeros(0), np.zeros((0, 3))])
 def test_a_law_has_at_least_one_term(value: FloatArray) -> None:
     with pytest.raises(InvalidInput, match="at least one term"):
         Law(value, np.ones(1), np.zeros(1), np.ones(1), np.array(0.0))
@@ -313,3 +314,128 @@ def test_what_is_no_law_is_refused(law: Any) -> None:
             build(**clients, rounds=50)
     with pytest.raises(InvalidInput, match="laws: must be of type Law"):
         fa.solve_agreement(fa.paper_consortium(clients=3), laws=[law])
+
+
+def test_laws_one_below_the_other_are_each_itself() -> None:
+    """With other numbers of terms, floors and exponents, twice over, and a row of them again."""
+    laws = [
+        Law.paper(50),
+        Law.mixture([0.5, 0.0, 0.3], [10.0, 20.0, 200.0], floor=0.1),
+        Law.power(2.0, 0.3, shift=5.0, floor=0.2),
+        Law.mixture([0.4, 0.6], [30.0, 300.0], 1.5),
+    ]
+    totals = np.geomspace(1.0, 1e6, 30)
+    at = np.broadcast_to(totals, (len(laws), totals.size))
+    both = stacked([stacked(laws[:2]), *laws[2:]])
+    assert len(both.value) == 2  # the most terms that count
+    for several in (stacked(laws), both, rows_of(both)):
+        for number in ("loss", "slope", "bend"):
+            expected = [getattr(law, number)(totals) for law in laws]
+            np.testing.assert_allclose(getattr(several, number)(at), expected, rtol=1e-14)
+        assert (several.floor.shape, several.measure) == ((len(laws), 1), "loss")
+    some = some_rows(both, np.array([3, 1]))
+    np.testing.assert_allclose(some.loss(at[:2]), [laws[3].loss(totals), laws[1].loss(totals)])
+    one = rows_of(laws[1])
+    assert (one.value.shape, one.floor.shape) == ((2, 1, 1), (1, 1))
+    np.testing.assert_allclose(one.loss(at[:1])[0], laws[1].loss(totals))
+
+
+def test_all_laws_that_are_stacked_keep_their_measure() -> None:
+    errors = [Law.power(scale, 0.3, measure="error") for scale in (1.0, 2.0)]
+    assert (stacked(errors).measure, stacked(errors).kind) == ("error", "power")
+    assert stacked([*errors, Law.mixture([0.5], [9.0], measure="error")]).kind == "power"
+
+
+SHAPES = {
+    "the paper's": Law.paper(50),
+    "a root of another unit": Law.of_weights([2.0], [5.0], [0.5]),
+    "power 1": Law.power(40.0, 1.0, shift=3.0, floor=0.1),
+    "power 2": Law.mixture([0.6], [70.0], 2.0),
+    "any": Law.power(2.0, 0.27, shift=1.0),
+    "nearly exponential": Law.mixture([0.6], [900.0], 90.0),
+    "several": Law.mixture([0.5, 0.3, 0.0], [10.0, 300.0, 40.0], 2.0, floor=0.2),
+    "several kinds": Law.of_weights([2.0, 30.0, 0.4], [0.0, 5.0, 1.0], [0.5, 1.0, 0.2]),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_shape_is_what_its_terms_say(shape: str) -> None:
+    """The loss, its derivatives, and where each has a given value, against 60 digits."""
+    law = SHAPES[shape]
+    for total in (0.7, 12.0, 345.0, 20_000.0):
+        with localcontext() as context:
+            context.prec = 60
+            at = Decimal(total)
+            loss, slope, bend = (
+                float(
+                    sum(
+                        (
+                            value * (unit / (at + shift)) ** power * factor(power, at + shift)
+                            for value, unit, shift, power in numbers_of(law)
+                        ),
+                        Decimal(0),
+                    )
+                )
+                for factor in (
+                    lambda p, x: Decimal(1),
+                    lambda p, x: p / x,
+                    lambda p, x: p * (p + 1) / x**2,
+                )
+            )
+        found = [float(each(total)) for each in (law.loss, law.slope, law.bend)]
+        assert found == pytest.approx([loss + float(law.floor), slope, bend], rel=1e-13)
+        if loss > 1e-6:  # nearer to the floor, that is all there is of the loss
+            assert law.reach(found[0]) == pytest.approx(total, rel=1e-8)
+        assert law.stop(1.0 / slope) == pytest.approx(total, rel=1e-9)
+
+
+def test_personal_laws_are_each_clients_own() -> None:
+    """With one, two and three terms, and floors of their own; and what all lose together."""
+    laws = [Law.paper(50), SHAPES["several"], SHAPES["several kinds"], SHAPES["any"]]
+    together, totals = Law.personal(laws), np.geomspace(1.0, 1e5, 9)
+    columns = np.broadcast_to(totals[:, np.newaxis], (9, 4))
+    for number in ("loss", "slope", "bend"):
+        expected = np.stack([getattr(law, number)(totals) for law in laws], axis=1)
+        np.testing.assert_allclose(getattr(together, number)(columns), expected, rtol=1e-14)
+        for n in range(4):
+            own = getattr(together.of(n), number)(totals)
+            np.testing.assert_allclose(own, expected[:, n], rtol=1e-14)
+        weights = np.array([3.0, 0.5, 2.0, 10.0])
+        all_lose = getattr(together.together(weights), number)(totals)
+        np.testing.assert_allclose(all_lose, expected @ weights, rtol=1e-13)
+        alike = getattr(laws[1].together(weights), number)(totals)
+        np.testing.assert_allclose(alike, expected[:, 1] * weights.sum(), rtol=1e-13)
+    worth = 1.0 / together.slope(columns)
+    np.testing.assert_allclose(together.stop(worth), columns, rtol=1e-9)
+    same = Law.paper(50)
+    assert same.of(3) is same
+    with pytest.raises(InvalidInput, match="needs a law for each client"):
+        Law.personal([])
+    with pytest.raises(InvalidInput, match=r"different measures: \['error', 'loss'\]"):
+        Law.personal([Law.power(1.0, 0.5, measure="error"), same])
+
+
+def test_the_power_law_through_two_results() -> None:
+    law = Law.through((1_000, 0.22), (4_000, 0.16), floor=0.1, measure="error")
+    assert law.loss([1_000.0, 4_000.0]) == pytest.approx([0.22, 0.16])
+    assert float(law.exponent[0]) == pytest.approx(0.5)
+    assert (float(law.floor), law.measure, law.kind) == (0.1, "error", "power")
+    for few, many in (((1, 0.2), (1, 0.1)), ((2, 0.2), (1, 0.1)), ((0, 0.2), (1, 0.1))):
+        with pytest.raises(InvalidInput, match="more samples must mean a lower loss"):
+            Law.through(few, many)
+    with pytest.raises(InvalidInput, match="more samples must mean a lower loss"):
+        Law.through((1, 0.2), (2, 0.2))
+    for floor in (-0.01, 0.1, 0.15):
+        with pytest.raises(InvalidInput, match="as good as what is never reached"):
+            Law.through((1, 0.2), (2, 0.1), floor=floor)
+
+
+def test_a_term_that_a_client_does_not_have_is_nothing_even_without_data() -> None:
+    """0 times infinity would be no number."""
+    value = np.array([[1.0, 0.0], [0.0, 2.0]])
+    law = Law(value, np.ones(2), np.zeros(2), np.array([0.5, 1.0]), np.zeros(2), kind="personal")
+    assert law.loss([4.0, 4.0]).tolist() == [0.5, 0.5]
+    assert law.loss([0.0, 0.0]).tolist() == [np.inf, np.inf]
+    one = Law(np.array([0.0, 2.0]), np.ones(2), np.array([0.0, 3.0]), np.ones(2))
+    assert law.of(1).loss(4.0) == 0.5
+    assert one.loss([0.0, 1.0]).tolist() == pytest.approx([2 / 3, 0.5])

@@ -177,6 +177,11 @@ def test_use_beyond_the_measured_range_is_said() -> None:
         "the law was measured from 11 to 1,437 samples and is used at 14,370, 10 times as many"
     )
     assert "below all of them" in str(beyond(law, [5.0, 100.0]))
+    assert law.evidence is not None
+    low, high = law.evidence.range
+    assert beyond(law, [low * 0.995, high * 1.005]) is None
+    assert "below all of them" in str(beyond(law, low * 0.985))
+    assert "times as many" in str(beyond(law, high * 1.015))
     assert beyond(Law.paper(50), 1e9) is None
 
 
@@ -188,6 +193,46 @@ def test_the_papers_law_and_a_power_are_judged_by_what_they_did_not_see() -> Non
     exact = {one.family: one for one in compare_laws(measured(TRUTHS["the paper's"], scale=0.05))}
     assert exact["paper"].chi2 < 3
     assert exact["paper"].fall == pytest.approx(1.0, abs=0.1)
+
+
+def test_laws_are_judged_by_every_other_size_and_the_largest() -> None:
+    """A curve that the paper's law explains, but for one size that a fit does not see.
+
+    Of 8 sizes the 2nd, 4th and 6th are in between, and the last four are beyond.
+    """
+    sizes = 100.0 * 2.0 ** np.arange(8)
+    exact = 2.0 / np.sqrt(sizes) + 0.1
+    power, found = compare_laws(Curve(sizes, (0,), exact[:, np.newaxis]))[1:]
+    assert power.law is not None
+    assert found.law is not None
+    # the exponent of a single power is found on a grid, whose steps are 4 %
+    assert power.law.loss(sizes) == pytest.approx(exact, rel=0.01)
+    assert (power.between, power.beyond) == pytest.approx((0, 0), abs=0.015)
+    assert found.law.loss(sizes) == pytest.approx(exact)
+    assert (found.chi2, found.between, found.beyond) == pytest.approx((0, 0, 0), abs=1e-9)
+    assert found.fall == pytest.approx(1.0)
+    off = exact.copy()
+    off[3] *= 0.97
+    paper = compare_laws(Curve(sizes, range(2), np.outer(off, [0.999, 1.001])))[2]
+    assert paper.between == pytest.approx((1 / 0.97 - 1) / np.sqrt(3))
+    off = exact.copy()
+    off[-1] *= 0.98
+    paper = compare_laws(Curve(sizes, range(2), np.outer(off, [0.999, 1.001])))[2]
+    assert paper.beyond == pytest.approx(1 / 0.98 - 1)
+    assert paper.fall == pytest.approx((exact[3] - exact[-1]) / (exact[3] - off[-1]))
+
+
+def test_twice_as_many_test_examples_remove_at_most_half_the_variance() -> None:
+    law = fit_law(measured(TRUTHS["slow power"], examples=100))
+    advice = next_measurement(law, 700.0, 1400.0)
+    assert law.evidence is not None
+    assert law.evidence.resamples == 1_000
+    assert advice.width / np.sqrt(2) <= advice.more_examples < advice.width
+    few = next_measurement(law, 700.0, 1400.0, most=800)
+    assert few.samples <= 800
+    assert few.more_examples == pytest.approx(advice.more_examples)
+    without = next_measurement(fit_law(measured(TRUTHS["slow power"])), 700.0, 1400.0)
+    assert without.more_examples == pytest.approx(without.width)
 
 
 @pytest.mark.parametrize("after", [1400.0, 5600.0])

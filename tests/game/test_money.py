@@ -2,7 +2,7 @@
 
 import pytest
 
-from fedaccord.game.money import coffee, day_of_paperwork, fortune, money
+from fedaccord.game.money import amounts, coffee, day_of_paperwork, fortune, money
 
 
 @pytest.mark.parametrize(
@@ -22,3 +22,9 @@ def test_nothing_is_known_of_other_units(currency: str) -> None:
 def test_amounts_have_their_currency() -> None:
     assert money("3", "EUR") == "3 EUR"
     assert money("3", "") == "3"
+
+
+def test_what_is_not_known_is_a_dash_and_the_rest_as_ever() -> None:
+    assert amounts([6.0468, float("nan"), 184.7], "EUR") == ["6.05", "–", "184.70"]
+    assert amounts([float("inf"), 3036.2], "EUR") == ["–", "3,036"]
+    assert amounts([480.0, -0.0], "EUR") == ["480", "0"]

@@ -96,3 +96,15 @@ def test_factors_of_nonsense(wrong: dict[str, float]) -> None:
         per_slot_discount_factor(wrong.pop("slots_per_year", 4), **wrong)
     with pytest.raises(InvalidInput, match="horizon"):
         ending_within_a_year(0, 4)
+
+
+@pytest.mark.parametrize("wrong", [0.0, -1.0, float("nan"), float("inf")])
+def test_the_numbers_of_a_year_are_checked(wrong: float) -> None:
+    with pytest.raises(InvalidInput, match="slots_per_year"):
+        ending_within_a_year(5, wrong)
+    with pytest.raises(InvalidInput, match="horizon"):
+        ending_within_a_year(wrong, 4)
+    with pytest.raises(InvalidInput, match="slots_per_year"):
+        per_slot_discount_factor(wrong)
+    assert ending_within_a_year(0.1, 4) == 1.0  # less than a slot on average
+    assert ending_within_a_year(5, 4) == pytest.approx(1 - (1 - 1 / 20) ** 4)

@@ -256,3 +256,16 @@ def test_where_a_ledger_is_not_what_it_was() -> None:
 )
 def test_times_have_one_form(at: str, expected: bool) -> None:
     assert is_time(at) == expected
+
+
+def test_what_is_wrong_besides_missing_entries() -> None:
+    entries = chain([Fact("slot", n, None, {"n": n}) for n in range(5)])
+    found = Chain()
+    for entry in (entries[0], entries[2], entries[3]._replace(slot=9), entries[4]):
+        found.follow(entry)
+    missing = "entry 2 is missing: entry 3 follows"
+    changed = "entry 4 is not what was written: its digest differs"
+    assert found.problems == [missing, changed]
+    assert found.problems_besides_gaps == [changed]
+    assert not found.is_part
+    assert is_part([entries[0], entries[2]])

@@ -7,10 +7,13 @@ import pytest
 
 import fedaccord as fa
 from fedaccord.agreement.worst_corners import at_corners
+from fedaccord.game.filling import fill
+from fedaccord.game.law import Law
+from fedaccord.game.law_rows import stacked
 from fedaccord.game.ranges import RANGED
 from fedaccord.game.selfish import corners
 from fedaccord.numbers import FloatArray
-from tests.laws import some_law
+from tests.laws import some_consortium, some_law
 
 CLOSE = 1e-7
 """A slack this small (in discount factors) means that the client is at its bound."""
@@ -139,3 +142,111 @@ def test_the_corner_in_closed_form(seed: int) -> None:
         assert found.total[0, n] == pytest.approx(there.total, rel=1e-9)
         assert found.own[0, n] == pytest.approx(there.profile[n], abs=1e-6)
     assert found.largest.item() == pytest.approx(fa.solve_equilibrium(consortium).total)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_corner_of_data_sizes_that_are_not_known(seed: int) -> None:
+    """Under two laws at once: of all sizes that a client may have, its corner costs it least."""
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(1, 7))
+    laws = [Law.power(1.0, 0.5), Law.power(3.0, 0.8, shift=30.0)]
+    samples = np.sort(rng.uniform(50.0, 1_000.0, (2, size)), axis=0)
+    high = np.median(samples[1].cumsum()) * rng.uniform(0.3, 2.0, (2, size))
+    low = high * rng.uniform(0.5, 1.0, (2, size))
+    slopes = [law.slope(low[row]) for row, law in enumerate(laws)]
+    pull = 1.0 / np.array(slopes)
+    found = corners(low, high, samples, pull, stacked(laws))
+    for row, law in enumerate(laws):
+        everyone = fill(high[row : row + 1], samples[1:])
+        assert found.largest[row, 0] == pytest.approx(everyone.total.item())
+        for n in range(size):
+            points = np.where(np.arange(size) == n, low[row], high[row])
+            own, total = found.own[row, n], found.total[row, n]
+            sizes = np.append(
+                np.linspace(samples[0, n], samples[1, n], 200), np.clip(own, *samples[:, n])
+            )
+            given, totals = np.empty(201), np.empty(201)
+            for k, has in enumerate(sizes.tolist()):
+                there = fill(
+                    points[np.newaxis], np.where(np.arange(size) == n, has, samples[1])[np.newaxis]
+                )
+                given[k], totals[k] = there.profile[0, n], there.total.item()
+            costs = given + pull[row, n] * law.loss(totals)
+            assert (given[-1], totals[-1]) == (pytest.approx(own, abs=1e-6), pytest.approx(total))
+            assert costs[-1] <= costs.min() * (1.0 + 1e-12)
+
+
+def one_corner(consortium: fa.Consortium, n: int, samples: float) -> tuple[fa.Consortium, float]:
+    """Client n at its lowest with so many samples, the others at their highest; its cost there."""
+    ranges = consortium.ranges
+    assert ranges is not None
+    mine = np.arange(consortium.size) == n
+    low, high = consortium.ratio_range
+    price = np.where(mine, ranges.cost_per_sample[1], ranges.cost_per_sample[0])
+    types = fa.Consortium(
+        valuation=np.where(mine, low, high) * price,
+        cost_per_sample=price,
+        samples=np.where(mine, samples, ranges.samples[1]),
+        discount_factor=ranges.discount_factor[0],
+        rounds=consortium.rounds,
+        law=consortium.law,
+        quality=consortium.quality,
+    )
+    return types, float(fa.solve_equilibrium(types).cost[n])
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_every_client_at_its_worst_corner_one_by_one(seed: int) -> None:
+    """Each corner as a consortium of its own, with the certificate that it has there."""
+    rng = np.random.default_rng(seed)
+    law, size = some_law(rng), 2 + seed % 2
+    plain = some_consortium(rng, law, clients=size, quality=True, reach=(0.3, 0.9))
+    apart = 1.0 + rng.uniform(0.02, 0.2, (4, size))
+    consortium = plain.with_ranges(
+        valuation=(plain.valuation / apart[0], plain.valuation * apart[1]),
+        cost_per_sample=(plain.cost_per_sample / apart[2], plain.cost_per_sample * apart[3]),
+        samples=(0.9 * plain.samples, 1.2 * plain.samples),
+        discount_factor=(0.95 * plain.discount_factor, plain.discount_factor),
+    )
+    ranges, ones = consortium.ranges, np.ones((1, size))
+    assert ranges is not None
+    kept, everyone = 0, fa.solve_equilibrium(one_corner(consortium, -1, 0.0)[0])
+    for n in range(size):
+        sizes = np.linspace(ranges.samples[0, n], ranges.samples[1, n], 33).tolist()
+        tried = [one_corner(consortium, n, has) for has in sizes]
+        cheapest = min(tried, key=lambda one: one[1])[0]
+        for part in (0.6, 1.0):
+            profile = part * ranges.samples[0]
+            for punishment, types in (
+                (fa.Reversion(), cheapest),
+                (fa.Suspension(2), tried[-1][0]),
+            ):
+                agreement = fa.agreement_on(consortium, profile, punishment)
+                found = at_corners(agreement, ranges, None, ones, ones)
+                proof = fa.certify(fa.agreement_on(types, profile, punishment))
+                reverts = punishment == fa.Reversion()
+                enough = consortium.total_of(profile) >= everyone.total or not reverts
+                kept += found.keeps[0, n]
+                if not proof.gives_more[n]:
+                    assert found.keeps[0, n] == (proof.keeps[n] and enough)
+                    slack = ranges.discount_factor[0, n] - min(proof.threshold[n], 1.0)
+                    assert found.slack[0, n] == pytest.approx(slack, abs=1e-6)
+                    audit = min(proof.audit_probability[n], 1.0)  # more: none
+                    assert min(found.least_audit[0, n], 1.0) == pytest.approx(audit, 1e-5)
+    assert kept > 0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_nobody_would_give_more_than_at_the_equilibrium(seed: int) -> None:
+    """Whoever is at its satiation point would gain by more only as far as rounding goes."""
+    rng = np.random.default_rng(seed)
+    plain = some_consortium(rng, some_law(rng), clients=6, reach=(0.3, 0.9))
+    delta = plain.discount_factor
+    consortium = plain.with_ranges(discount_factor=(0.9 * delta, delta))
+    assert consortium.ranges is not None
+    alone, ones = fa.solve_equilibrium(consortium), np.ones((1, 6))
+    for part in (1.0, 1.0 - 1e-12):
+        agreement = fa.agreement_on(consortium, part * alone.profile)
+        assert not at_corners(agreement, consortium.ranges, None, ones, ones).gives_more.any()
+    less = fa.agreement_on(consortium, 0.9 * alone.profile)
+    assert at_corners(less, consortium.ranges, None, ones, ones).gives_more.any()

@@ -11,6 +11,7 @@ from fedaccord.ledger.chain import GENESIS, START, Entry, Fact, Head, extend
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.copies import contradictions
 from fedaccord.protocol.envelopes import Ask
+from fedaccord.protocol.notes import CopyFile, CopyInMemory
 from fedaccord.protocol.verification import wrong_in
 from fedaccord.signing.canonical import canonical
 from tests.flower.consortia import NOON, START_MODEL, Clients, ledger_at, privates_of, run, terms_of
@@ -210,3 +211,31 @@ def test_an_answer_that_never_arrived_is_not_a_contradiction(tmp_path: Path) -> 
         run(Coordinator(TERMS, ledger, START_MODEL), one_is_lost, 1)
         assert contradictions(ledger.entries(), clients.copies["b"].written) == []
         assert json.loads(clients.copies["b"].written[-1].text)["verdict"] == "absence"
+
+
+def test_a_copy_in_memory_is_read_like_one_in_a_file(tmp_path: Path) -> None:
+    """By slot, by kind, by both, or all of it; and it continues where it ended."""
+    facts = [
+        Fact(kind, slot, "a", {"count": slot, "about": other})
+        for slot in (1, 2, 3)
+        for kind, other in (("asked", "signed"), ("signed", "asked"), ("asked", "x"))
+    ]
+    texts: dict[str, Any] = {}
+    memory, file = CopyInMemory(texts), CopyFile(tmp_path / "copy.db", 5.0)
+    assert memory.last() is None
+    assert file.last() is None
+    for copy in (memory, file):
+        copy.append(facts[:4])
+    for copy in (CopyInMemory(texts), file):
+        copy.append(facts[4:])
+    everything = list(memory.entries())
+    assert [entry.fact for entry in everything] == facts
+    assert memory.last() == everything[-1]
+    assert [entry.number for entry in everything] == list(range(1, 10))
+    for slot in (1, 2, 3, 4):
+        assert list(memory.entries(slot=slot)) == [e for e in everything if e.slot == slot]
+        for kind in ("asked", "signed", "x"):
+            wanted = [e for e in everything if e.slot == slot and e.kind == kind]
+            assert list(memory.entries(slot=slot, kind=kind)) == wanted
+            assert [e.fact for e in file.entries(slot=slot, kind=kind)] == [e.fact for e in wanted]
+    assert list(memory.entries(kind="signed")) == [e for e in everything if e.kind == "signed"]

@@ -1,5 +1,6 @@
 """What the server refuses: each wrong reply is a fault, its client is absent, the round goes on."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,9 @@ from hypothesis import strategies as st
 
 from fedaccord.protocol.coordinator import Coordinator
 from fedaccord.protocol.envelopes import Ask, Reply
+from fedaccord.protocol.guards import read_rank, read_report
 from fedaccord.protocol.parameters import as_type, average
+from fedaccord.protocol.receiving import ReplyRefused
 from tests.flower.consortia import START_MODEL, Clients, ledger_at, privates_of, run, terms_of
 
 Spoil = Callable[[Reply, Ask], list[Reply]]
@@ -249,3 +252,46 @@ def test_an_answer_to_an_old_question_is_not_taken(tmp_path: Path) -> None:
         coordinator.take(ask, clients(ask))
         with pytest.raises(Exception, match="asked before something else happened"):
             coordinator.take(ask, clients(ask))
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"ratio": 1e-100, "samples": 1, "discount_factor": 0.0, "fees": 0.0}, None),
+        ({"ratio": 1e100, "samples": 10**12, "discount_factor": 0.999, "fees": 1e100}, None),
+        ({"ratio": 5, "samples": 1}, None),
+        ({"ratio": 0.9e-100}, "ratio is not from 1e-100 to 1e+100"),
+        ({"ratio": 1.1e100}, "ratio is not from 1e-100 to 1e+100"),
+        ({"samples": -1}, "samples is negative"),
+        ({"samples": 5.0}, "samples is not a whole number"),
+        ({"discount_factor": -0.01}, "discount_factor is not from 0 to 1"),
+        ({"discount_factor": 1.0}, "discount_factor is not from 0 to 1"),
+        ({"fees": -0.01}, "fees is not from 0 to 1e+100"),
+        ({"fees": 1.1e100}, "fees is not from 0 to 1e+100"),
+        ({"fees": "1"}, "fees is not a number"),
+    ],
+)
+def test_what_may_be_reported(given: dict[str, Any], why: str | None) -> None:
+    body: dict[str, Any] = {"ratio": 2.0, "samples": 3} | given
+    if why is None:
+        report = read_report(body)
+        assert (report.ratio, report.samples) == (given["ratio"], given["samples"])
+        assert (report.discount_factor, report.fees) == (
+            given.get("discount_factor"),
+            given.get("fees"),
+        )
+    else:
+        with pytest.raises(ReplyRefused, match=re.escape(why)):
+            read_report(body)
+
+
+@pytest.mark.parametrize("off", [-1.01e-6, -0.99e-6, 0.0, 0.99e-6, 1.01e-6])
+def test_an_equilibrium_contribution_is_the_server_s_to_a_millionth_of_all_samples(
+    off: float,
+) -> None:
+    body = {"contribution": 100.0 + 500.0 * off}
+    if abs(off) < 1e-6:
+        assert read_rank(body, 100.0, 500).contribution == body["contribution"]
+    else:
+        with pytest.raises(ReplyRefused, match="is not the equilibrium contribution"):
+            read_rank(body, 100.0, 500)

@@ -3,12 +3,16 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from pydantic import ValidationError
 
 import fedaccord as fa
 from fedaccord.errors import InvalidInput
+from fedaccord.protocol.posted import PublicNumbers
 from fedaccord.protocol.terms import Terms, load_terms, read_terms, rules_of
 from fedaccord.protocol.terms_text import terms_text
+from fedaccord.protocol.training_terms import TrainingTerms
 from tests.flower.consortia import TRAINING, key_of
 
 GIVEN = {
@@ -21,6 +25,7 @@ GIVEN = {
 OWN = TRAINING | {"task": "hospital.models:build", "code": "a" * 64}
 EPOCHS = TRAINING | {"local": "epochs"}
 ADAM = TRAINING | {"optimiser": "fedadam"}
+PUBLIC = {name: {"samples": 5} for name in "abcde"}
 AUDITS = {"probability": 0.5, "auditors": {"Notary": key_of("Notary").public}}
 
 
@@ -217,3 +222,90 @@ def test_terms_in_which_two_names_look_alike(other: str) -> None:
         terms(clients=["a", "b", other])
     assert "the name of clients[0]" in str(refused.value)
     Terms.model_validate(GIVEN | {"clients": ["a", "b", other]})  # a ledger that has them is read
+
+
+# --- What each number may be -----------------------------------------------------------------
+
+MOST = 10**9
+SUSPENSION: dict[str, Any] = {"punishment": "suspension"}
+FIELDS: list[tuple[dict[str, Any], str, list[Any], list[Any]]] = [
+    ({}, "rounds", [1, MOST], [0, MOST + 1, 2.0, "2"]),
+    ({}, "discount_factor", [0.0, 0.999], [-0.1, 1.0, "0.5", np.nan]),
+    ({}, "margin", [0.0, 0.999], [-0.1, 1.0]),
+    ({}, "punishment_slots", [1, MOST, "for ever"], [0, MOST + 1, "never"]),
+    ({"agreement": "clock", "public": PUBLIC}, "clock_steps", [1, 10_000], [0, 10_001, 2.0]),
+    (SUSPENSION, "model_keeps", [0.0, 1.0], [-0.1, 1.1]),
+    (SUSPENSION, "fees_saved", [True], [1]),
+    ({}, "nobody_worse", [True], [1, "yes"]),
+    ({}, "server_fee", [0.0, 1e6], [-0.1, np.inf]),
+    ({}, "tolerance", [0.0, 0.999], [-0.1, 1.0]),
+    ({}, "models_kept", [1, 1_000], [0, 1_001, 1.0]),
+    ({}, "name", ["a"], ["", 1]),
+    ({}, "clients", [list("abc"), ["x"]], [[], ["a", "a"], ["a", " "]]),
+]
+TRAINED: list[tuple[dict[str, Any], str, list[Any], list[Any]]] = [
+    (TRAINING, "shape", [[1], [3, 2]], [[], [0], [2.0]]),
+    (TRAINING, "classes", [2, MOST], [1, -1, MOST + 1, 2.0]),
+    (TRAINING, "rate", [1e-9, 5.0], [0.0, -1.0, np.inf]),
+    (EPOCHS, "batch", [1, MOST], [0, MOST + 1, 1.0]),
+    (EPOCHS, "epochs", [1, MOST], [0, MOST + 1, 1.0]),
+    (TRAINING | {"local": "steps"}, "steps", [1, MOST], [0, MOST + 1, None]),
+    (EPOCHS, "proximal", [0.0, 3.0], [-0.1, np.nan]),
+    (TRAINING, "proximal", [0.0], [0.1]),
+    (EPOCHS, "local_optimiser", ["sgd", "adam"], ["fedadam"]),
+    (TRAINING, "local_optimiser", ["sgd"], ["adam"]),
+    (ADAM, "server_rate", [1e-9, 3.0], [0.0, -1.0]),
+    (ADAM, "beta1", [0.0, 0.999], [-0.1, 1.0]),
+    (ADAM, "beta2", [0.0, 0.999], [-0.1, 1.0]),
+    (ADAM, "tau", [1e-9, 3.0], [0.0, -1.0]),
+    (TRAINING, "tau", [None], [0.1]),
+    (TRAINING, "seed", [0, 2**63 - 1], [-1, 2**63, 1.0]),
+    (TRAINING, "scale", [1e-3, 10.0], [0.0, -1.0]),
+]
+
+
+@pytest.mark.parametrize(("given", "field", "right", "wrong"), FIELDS)
+def test_each_rule_has_its_bounds(
+    given: dict[str, Any], field: str, right: list[Any], wrong: list[Any]
+) -> None:
+    for value in right:
+        terms(**given | {field: value})
+    for value in wrong:
+        with pytest.raises(InvalidInput, match=field):
+            terms(**given | {field: value})
+
+
+@pytest.mark.parametrize(("given", "field", "right", "wrong"), TRAINED)
+def test_each_rule_about_training_has_its_bounds(
+    given: dict[str, Any], field: str, right: list[Any], wrong: list[Any]
+) -> None:
+    for value in right:
+        TrainingTerms.model_validate(given | {field: value})
+    for value in wrong:
+        with pytest.raises(ValidationError, match=field):
+            TrainingTerms.model_validate(given | {field: value})
+
+
+@pytest.mark.parametrize(
+    ("field", "right", "wrong"),
+    [
+        ("samples", [1, 10**12], [0, 10**12 + 1, 5.0]),
+        ("contribution", [0, 10**12, None], [-1, 10**12 + 1, 5.0]),
+        ("lowest_ratio", [1e-100, 1e100, None], [0.9e-100, 1.1e100, np.inf]),
+        ("lowest_discount_factor", [0.0, 0.999, None], [-0.1, 1.0]),
+    ],
+)
+def test_what_is_public_has_its_bounds(field: str, right: list[Any], wrong: list[Any]) -> None:
+    for value in right:
+        PublicNumbers.model_validate({"samples": 5, field: value})
+    for value in wrong:
+        with pytest.raises(ValidationError, match=field):
+            PublicNumbers.model_validate({"samples": 5, field: value})
+
+
+def test_the_most_clients_and_the_usual_steps_of_a_clock() -> None:
+    many = [f"client-{n}" for n in range(9_001)]
+    Terms.model_validate(GIVEN | {"clients": many[:-1]})
+    with pytest.raises(ValidationError, match="at most 9000 items"):
+        Terms.model_validate(GIVEN | {"clients": many})
+    assert terms(agreement="clock", public=PUBLIC).clock_steps == 20
