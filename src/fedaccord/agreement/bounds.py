@@ -37,7 +37,10 @@ _SETTLED = 1e-15
 """Relative: a few units in the last place, below which a step is rounding."""
 
 _USUAL_STEPS = 8
-"""Newton's method hardly ever takes more; after these, an amount that falls has settled, too."""
+"""Newton's method hardly ever takes more; after these, one that falls a little has settled."""
+_ROUNDED = 1e-13
+"""Relative: a fall by less is rounding. Where the condition is nearly flat, steps go far beyond the
+root and come back, so that amounts fall by more; an amount is then right to a tenth of `SOLVED`."""
 
 _FLAT = 1e-300
 """Stands for a derivative of 0, which is possible only for a discount factor of 0."""
@@ -117,7 +120,7 @@ class Bounds:
 
         From any guess, the first step of Newton's method lands left of the root (or beyond the
         most, which then is the answer); from there it increases monotonically. An amount that falls
-        nevertheless is as close as rounding allows, and may go up and down for ever.
+        a little nevertheless is as close as rounding allows, and may go up and down for ever.
         """
         if self.game.samples_checked is not None:
             return checked_root(self.game, total, allowance, most), np.zeros_like(self.weight)
@@ -133,7 +136,7 @@ class Bounds:
             after = np.where(eager, most, after)
             settled = np.abs(after - amount) <= _SETTLED * after
             if taken >= _USUAL_STEPS:
-                fell |= after < amount
+                fell |= (after < amount) & (amount - after <= _ROUNDED * amount)
                 settled |= fell
             amount = after
             if settled.all():
