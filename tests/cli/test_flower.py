@@ -243,6 +243,7 @@ def test_nothing_private_is_in_the_app_or_its_bundle(three: Run) -> None:
     for number in ("20.5", "0.05", "55.0", "0.25"):
         assert number not in public
     assert sorted(path.name for path in files if path.suffix == ".key") == [
+        "check.key",
         "server.key",
         "signing.key",
     ]
